@@ -23,7 +23,7 @@ from bench.pipeline import Receiver, execute
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.client import started_engine
+from headgate.serve.client import start_engine
 
 MORE = 2.0  # seconds, promised
 EVERY = 0.05
@@ -59,7 +59,7 @@ def _measured(folder: Path, world: World, changes: int, warm: float, span: float
     with RegistryClient([registry]) as client:
         first = client.register(f"{TOPIC}-value", Schema(_version(0)))
         environment = {"HEADGATE_WORLD": str(world.folder)}
-        with started_engine(folder / "engine", environment=environment) as engine:
+        with start_engine(folder / "engine", environment=environment) as engine:
             execute(engine, PIPELINE)
             receiver = Receiver(brokers, [f"{TOPIC}_out"])
             receiver.start()

@@ -38,9 +38,10 @@ from bench.processes import cpu_seconds, memory
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.catalog.tasks import TaskStatus
 from headgate.embedded.world import World
+from headgate.processes import program_environment
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.client import EngineProcess, program_environment, started_engine
+from headgate.serve.client import EngineProcess, start_engine
 from headgate.serve.protocol import Failed
 
 RATE, CORES, LATENCY, GROWTH = 1.3, 0.05, 4.0, 1.1  # promises
@@ -269,7 +270,7 @@ class Bench:
     @contextmanager
     def _engine(self, name: str) -> Iterator[EngineProcess]:
         environment = {"HEADGATE_WORLD": str(self._world.folder)}
-        with started_engine(self._folder / name, environment=environment) as engine:
+        with start_engine(self._folder / name, environment=environment) as engine:
             yield engine
 
     def _topic(self, name: str, partitions: int) -> None:

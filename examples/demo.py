@@ -26,7 +26,7 @@ from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.client import EngineClient, started_engine
+from headgate.serve.client import EngineClient, start_engine
 from headgate.serve.protocol import Done, Failed, Rows
 
 TOPIC = "orders"
@@ -63,7 +63,7 @@ def main(project: Path, picture: Path | None) -> int:
         )
         create_topic(kafka)
         produce(kafka, schema_id, ORDERS)
-        with started_engine(project) as engine:
+        with start_engine(project) as engine:
             script = (Path(__file__).parent / "demo.sql").read_text()
             console.print(script, style="cyan")
             for tag in run(engine.client, script):
@@ -72,7 +72,7 @@ def main(project: Path, picture: Path | None) -> int:
             console.print("\nkill -9 the engine, and produce one more record while it is gone")
             engine.kill()
         produce(kafka, schema_id, [LATE])
-        with started_engine(project) as engine:
+        with start_engine(project) as engine:
             rows = wait_for(engine.client, 3)
     console.print(side_by_side(rows))
     good = [list(row) for row in rows] == EXPECTED

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from headgate.embedded.world import World
 from tests.embedded.world_fixtures import open_world
 
 pytest_plugins = ["tests.spark"]
+
+# No test asserts a time: a busy machine would fail it.
+settings.register_profile("headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("headgate")
 
 
 @pytest.fixture(scope="session")

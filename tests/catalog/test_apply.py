@@ -18,10 +18,10 @@ from headgate.catalog.changes import (
 )
 from headgate.catalog.errors import AlreadyExists, DependencyCycle, InUse, NotEmpty, ReservedName
 from headgate.catalog.graph import downstream, drop_order, type_dependencies, upstream
-from headgate.catalog.objects import Column, Dependency, DependencyKind, DesiredTaskState, Object, columns_of
+from headgate.catalog.objects import Column, Dependency, DependencyKind, DesiredTaskState, Object
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile
 from headgate.errors import InternalError
-from headgate.schema.types import Array, Bigint, Field, Named, Record, Text
+from headgate.schema.types import Array, Named, Text
 from headgate.sql.connections import CreateSecret, SecretText
 from headgate.sql.statement import Kind, Query
 from headgate.sql.views import CreateView
@@ -245,22 +245,3 @@ def test_system_schemas_cannot_be_made(building: Building) -> None:
 def test_what_only_a_planner_can_get_wrong_is_an_internal_error(change: Change) -> None:
     with pytest.raises(InternalError):
         apply(START, change)
-
-
-def test_columns_of_a_record_take_its_docs_as_imported_comments() -> None:
-    record = Record((Field("id", Bigint(), nullable=False, doc="the key"), Field("note", Text())))
-    id_, note = columns_of(record, keys=frozenset({"id"}))
-    assert (id_.id, id_.type, id_.nullable, id_.key, id_.comment.imported) == (
-        1,
-        Bigint(),
-        False,
-        True,
-        "the key",
-    )
-    assert (note.id, note.type, note.nullable, note.key, note.comment.imported) == (
-        2,
-        Text(),
-        True,
-        False,
-        None,
-    )

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from headgate.catalog.catalog import Effective, Origin, column_comment, effective_comment, object_comment
 from headgate.catalog.changes import CommentSet, ObjectCreated, ObjectDropped
-from headgate.catalog.comments import Effective, Origin, column_comment, effective_comment, object_comment
 from headgate.catalog.objects import Column
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.statement import Kind

@@ -15,7 +15,7 @@ from headgate.catalog.changes import (
     TaskStateSet,
 )
 from headgate.catalog.history import EventKind, describe, event_of
-from headgate.catalog.objects import Column, DesiredTaskState
+from headgate.catalog.objects import Column, DesiredTaskState, Growth
 from headgate.catalog.secrets import EncryptedSecret
 from headgate.schema.parse import parse_type
 from headgate.sql.statement import Kind, Query
@@ -53,6 +53,8 @@ def test_a_followed_schema_change_is_told_column_by_column() -> None:
         "columns reordered",
     ]
     assert lines(building, ColumnsChanged(source, building.catalog.get(source).columns)) == ["columns unchanged"]
+    changing = ColumnsChanged(source, building.catalog.get(source).columns, Growth.CHANGING)
+    assert lines(building, changing) == ["rows come by changing now"]
 
 
 def test_comments_and_secrets_are_told_without_their_text() -> None:

@@ -17,11 +17,11 @@ from headgate.catalog.changes import (
     TaskStateSet,
 )
 from headgate.catalog.errors import UnknownObject
-from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Column, Comment, DesiredTaskState
 from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.store.sqlite import SqliteStore
+from headgate.catalog.system_tables import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.tasks import Quarantined, State, TaskStatus
 from headgate.schema.types import Bigint, Boolean, Bytes, Integer, Json, Text, TimestampTz, Type
 from headgate.sql.script import parse_statement
@@ -84,6 +84,16 @@ def test_the_relations_have_the_columns_that_were_promised(name: str, columns: s
 
 def test_the_raw_bytes_of_the_quarantine_are_not_part_of_a_star() -> None:
     assert {r.name: set(r.hidden) for r in SYSTEM_RELATIONS if r.hidden} == {"quarantine": {"raw"}}
+
+
+def test_the_raw_bytes_of_the_quarantine_are_read_only_if_they_are_asked_for(store: SqliteStore) -> None:
+    source = add(store, Kind.SOURCE, "orders")
+    sink = add(store, Kind.SINK, "s", reads=(source,))
+    store.quarantine([Quarantined(source, sink, KafkaRecord("t", 0, 1), NOW, None, None, None, "bad", b"x")])
+    (relation,) = (r for r in SYSTEM_RELATIONS if r.name == "quarantine")
+    at = [field.name for field in relation.columns.fields].index("raw")
+    read = [next(iter(relation.read(store.load(), store, hidden=hidden).rows))[at] for hidden in (False, True)]
+    assert read == [None, b"x"]
 
 
 def test_system_relations_are_found_by_the_rules_of_names() -> None:

@@ -48,10 +48,6 @@ def test_json_names_the_kind() -> None:
     }
 
 
-def test_spark_gets_the_offset_of_every_partition() -> None:
-    assert orjson.loads(p.spark_offsets(topic(3, 4))) == {"orders": {"0": 3, "1": 4}}
-
-
 @pytest.mark.parametrize(
     ("start", "end", "distance"),
     [

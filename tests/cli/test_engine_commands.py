@@ -17,7 +17,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from headgate.cli.commands import ENGINE_WAS_TEMPORARY, LAZY_SPARK
 from headgate.embedded.world import World
-from headgate.serve.client import HEADGATE, EngineAddress, program_environment, started_engine
+from headgate.processes import program_environment
+from headgate.serve.client import HEADGATE, EngineAddress, start_engine
 
 pytestmark = pytest.mark.e2e
 
@@ -34,7 +35,7 @@ def _headgate(
 
 
 def test_a_second_engine_is_refused_with_who_holds_the_catalog(tmp_path: Path) -> None:
-    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
+    with start_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
         result = _headgate(tmp_path, "serve")
         assert result.returncode == 13
         assert result.stderr.startswith("error CAT-0401")
@@ -45,7 +46,7 @@ def test_a_second_engine_is_refused_with_who_holds_the_catalog(tmp_path: Path) -
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_an_engine_stops_in_order_after_a_signal(tmp_path: Path, sent: signal.Signals) -> None:
-    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
+    with start_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
         process = psutil.Process(engine.pid)
         process.send_signal(sent)
         assert process.wait(60) == 0
@@ -57,7 +58,7 @@ def test_an_engine_stops_in_order_after_a_signal(tmp_path: Path, sent: signal.Si
 
 def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
+    with start_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
         port = engine.client.url.rpartition(":")[2]
         result = _headgate(tmp_path / "other", "serve", "--port", port)
     assert (result.returncode, result.stderr.startswith("error CLI-0204")) == (18, True)

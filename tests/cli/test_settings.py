@@ -57,6 +57,20 @@ def test_the_file_sets_everything(tmp_path: Path) -> None:
     }
 
 
+def test_memory_and_quarantine_can_be_set_in_the_file_and_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = read_settings(tmp_path)
+    assert (settings.spark.memory, settings.quarantine.in_catalog) == (None, 10_000)
+    _write(tmp_path, '[spark]\nmemory = "2g"\n[quarantine]\nin_catalog = 5')
+    settings = read_settings(tmp_path)
+    assert (settings.spark.memory, settings.quarantine.in_catalog) == ("2g", 5)
+    monkeypatch.setenv("HEADGATE_SPARK_MEMORY", "3g")
+    monkeypatch.setenv("HEADGATE_QUARANTINE_IN_CATALOG", "0")
+    settings = read_settings(tmp_path)
+    assert (settings.spark.memory, settings.quarantine.in_catalog) == ("3g", 0)
+
+
 def test_the_environment_comes_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = _write(tmp_path, 'port = 1\n[spark]\nmaster = "yarn"\nsettings = { "a" = "file", "b" = "file" }')
     monkeypatch.setenv("HEADGATE_PORT", "2")
@@ -102,6 +116,7 @@ def test_other_variables_of_headgate_are_no_settings(tmp_path: Path, monkeypatch
         ('[spark]\nmastr = "yarn"', "spark.mastr", ("spark.master",)),
         ("[log]\nlevels = 'info'", "log.levels", ("log.level",)),
         ("[queries]\nmemry = '1g'", "queries.memry", ("queries.memory",)),
+        ("[quarantine]\nin_catlog = 1", "quarantine.in_catlog", ("quarantine.in_catalog",)),
         ("colour = 'red'", "colour", ()),
     ],
 )
@@ -136,6 +151,10 @@ def test_an_unknown_setting_of_the_environment_names_the_environment(
         ("[queries]\nat_once = 0", "queries.at_once", "it is a number from 1 to 64"),
         ('[queries]\nspool = "much"', "queries.spool", "it is a size such as 512m or 2g"),
         ('[queries]\nmemory = "64m"', "queries.memory", "it is at least 256m"),
+        ('[spark]\nmemory = "64m"', "spark.memory", "it is at least 256m"),
+        ('[spark]\nmemory = "half"', "spark.memory", "it is a size such as 512m or 2g"),
+        ("[quarantine]\nin_catalog = -1", "quarantine.in_catalog", "it is a number of records, at least 0"),
+        ("quarantine = 3", "quarantine", "it is a table, [quarantine]"),
     ],
 )
 def test_a_value_that_is_not_allowed_says_what_is(tmp_path: Path, text: str, setting: str, reason: str) -> None:

@@ -18,17 +18,14 @@ from prompt_toolkit.output import DummyOutput
 from headgate.cli.shell import (
     KEYWORDS,
     Names,
-    Print,
-    Quit,
     RedactedHistory,
-    Send,
     Shell,
     SqlCompleter,
     highlight,
     history_file,
     is_complete,
     read_names,
-    shortcut,
+    statement_of,
 )
 from headgate.serve.client import EngineClient
 from tests.serve.client_helpers import engine_in_thread
@@ -150,18 +147,11 @@ def test_keywords_strings_numbers_and_comments_have_colours() -> None:
 
 
 def test_shortcuts_stand_for_statements() -> None:
-    assert shortcut("\\d") == Send("SHOW OBJECTS;")
-    assert shortcut("\\d sales.items;") == Send("DESCRIBE sales.items;")
-    assert shortcut(" \\t ") == Send("SHOW TASKS;")
-    assert shortcut("\\q") == Quit()
-    assert shortcut("SELECT 1;") is None
-
-
-def test_help_and_unknown_commands_print_a_text() -> None:
-    help_, unknown = shortcut("\\?"), shortcut("\\zap")
-    assert isinstance(help_, Print)
-    assert "\\d name" in help_.text
-    assert unknown == Print('unknown command "\\zap"; \\? lists all commands')
+    assert statement_of("\\d") == "SHOW OBJECTS;"
+    assert statement_of("\\d sales.items;") == "DESCRIBE sales.items;"
+    assert statement_of(" \\t ") == "SHOW TASKS;"
+    assert statement_of("\\t sales") is None
+    assert statement_of("SELECT 1;") is None
 
 
 @pytest.fixture
@@ -192,6 +182,15 @@ def test_an_error_does_not_end_the_shell_and_looking_changes_nothing(
     shown = capsys.readouterr()
     assert 'error CAT-0101: object "nosuch" does not exist' in shown.err
     assert "(0 rows)" in shown.out
+
+
+def test_help_and_unknown_commands_print_a_text(
+    client: EngineClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _typed(client, tmp_path, "\\?", "\\zap now", "\\q")
+    shown = capsys.readouterr().out
+    assert "\\d name" in shown
+    assert 'unknown command "\\zap"; \\? lists all commands' in shown
 
 
 def test_ctrl_c_discards_the_input_and_ctrl_d_quits(

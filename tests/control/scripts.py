@@ -13,7 +13,7 @@ from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
-from headgate.control.embedded import make_connections
+from headgate.control.engine import make_connections
 from headgate.control.executor import Executor
 from headgate.control.schema_changes import SchemaChanges
 from headgate.control.sessions import Cancellation, Done, Notice, Result, ResultColumns, ResultRows, Session

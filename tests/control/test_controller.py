@@ -14,7 +14,7 @@ from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.tasks import Quarantined, State, TaskStatus
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control import controller
-from headgate.control.controller import Controller
+from headgate.control.controller import MOST_SPARK_DEATHS, Controller
 from headgate.embedded.errors import ServiceIsDown
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.errors import SparkGone, TargetTopicGone, TaskNotRunning
@@ -51,6 +51,7 @@ class Made:
     def __call__(self, definition: TaskDefinition, clients: object, store: LedgerStore, **given: Any) -> Task:
         if self.failure is not None:
             raise self.failure
+        del given["files"]  # nothing of these topics is set aside
         input_ = MemoryInput(self.topic)
         input_.watched = Watched(self.cluster, "states")
         plan = KeepPlan(keyed=False)
@@ -66,7 +67,7 @@ class Engine:
         self.sql = sql
         self.made = Made()
         self.spark_deaths = 0
-        self.spark_has_died = False
+        self.spark_death: str | None = None
         self.followed: list[int] = []
         self._folder = folder
         self._running: Controller | None = None
@@ -80,7 +81,7 @@ class Engine:
             MemoryJobs(),
             self._folder,
             follow=lambda source, _: self.followed.append(source),
-            spark_has_died=lambda: self.spark_has_died,
+            spark_death=lambda: self.spark_death,
             on_spark_death=self._on_spark_death,
             make_task=self.made,
         )
@@ -226,10 +227,76 @@ def test_a_dead_spark_is_told_and_the_task_tried_again(engine: Engine, monkeypat
 def test_a_spark_that_dies_while_nothing_is_to_be_done_is_noticed_once(engine: Engine) -> None:
     engine.start()
     engine.comes_to(State.RUNNING, lag=0)
-    engine.spark_has_died = True
+    engine.spark_death = "It ended."
     assert eventually(lambda: engine.spark_deaths > 0, LONG)
     engine.stop()
     assert engine.spark_deaths == 1
+    assert engine.sql.store.events()[-1].event != "notice"
+
+
+def test_a_task_says_why_spark_died_until_it_runs_again_and_so_does_an_event_of_its_batch(engine: Engine) -> None:
+    gate = Gate(SparkGone("the connection ended"))
+    engine.made.target.pause = gate
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.made.put(1)
+    assert eventually(gate.entered.is_set, LONG)
+    engine.spark_death = "It ran out of memory."
+    assert eventually(lambda: engine.spark_deaths > 0, LONG)
+    gate.opened.set()
+    engine.stop()
+    status, event = engine.status(), engine.sql.store.events()[-1]
+    assert status is not None
+    assert (status.state, "It ran out of memory." in (status.error or "")) == (State.STARTING, True)
+    assert event.detail == "Spark ended while it ran a batch. It ran out of memory."
+    engine.spark_death, gate = None, Gate(None)
+    engine.made.target.pause = gate
+    engine.start()
+    assert eventually(gate.entered.is_set, LONG)
+    engine.comes_to(State.STARTING, lag=1, error=True)
+    gate.opened.set()
+    engine.comes_to(State.RUNNING, lag=0)
+    status = engine.status()
+    assert status is not None
+    assert status.error is None
+
+
+def test_a_batch_that_has_failed_before_the_death_of_spark_was_seen_is_told_of_too(engine: Engine) -> None:
+    def pause(_: int) -> None:
+        engine.spark_death = "It ran out of memory."
+        raise SparkGone("the connection ended")
+
+    engine.made.target.pause = pause
+    engine.made.put(1)
+    engine.start()
+    assert eventually(lambda: engine.spark_deaths > 0, LONG)
+    engine.stop()
+    status, event = engine.status(), engine.sql.store.events()[-1]
+    assert status is not None
+    assert "It ran out of memory." in (status.error or "")
+    assert event.detail == "Spark ended while it ran a batch. It ran out of memory."
+
+
+def test_a_task_whose_batch_ends_spark_again_and_again_is_halted_until_it_is_resumed(engine: Engine) -> None:
+    engine.made.put(1)
+    engine.made.target.pause = Gate()  # no batch ends
+    for death in range(MOST_SPARK_DEATHS):
+        gate = engine.made.target.pause = Gate(SparkGone("the connection ended"))
+        engine.spark_death = None
+        engine.start()
+        assert eventually(gate.entered.is_set, LONG), engine.status()
+        engine.spark_death = "It ran out of memory."
+        assert eventually(lambda deaths=death: engine.spark_deaths > deaths, LONG)  # type: ignore[misc]
+        gate.opened.set()
+        engine.stop()
+    engine.spark_death, engine.made.target.pause = None, lambda _: None
+    engine.start()
+    status = engine.comes_to(State.HALTED, lag=None, error=True)
+    assert status.error is not None
+    assert "RUN-0204" in status.error
+    assert f"{MOST_SPARK_DEATHS} attempts" in status.error
+    engine.run("ALTER SINK to_states RESUME")
+    engine.comes_to(State.RUNNING, lag=0)
 
 
 def test_a_changed_view_replaces_the_task_and_what_was_counted_stays(engine: Engine) -> None:

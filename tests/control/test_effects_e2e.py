@@ -11,7 +11,7 @@ from headgate.catalog.errors import CatalogFull
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
-from headgate.control.embedded import make_connections
+from headgate.control.engine import make_connections
 from headgate.control.executor import Executor
 from headgate.control.sessions import Done, Session
 from headgate.embedded.world import World

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import SERVICES
-from headgate.control.embedded import CONNECTIONS, make_connections
+from headgate.control.engine import CONNECTIONS, make_connections
 from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
 from headgate.sql.statement import Kind

@@ -10,8 +10,8 @@ from headgate.catalog.errors import UnknownObject
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.sessions import Done, Notice, Session
-from headgate.purify.errors import NoSchemaForTopic, SecretWrittenOut
 from headgate.registry.errors import IncompatibleSchema, RegistryUnreachable, SubjectNotFound
+from headgate.resolve.errors import NoSchemaForTopic, SecretWrittenOut
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 from tests.control.scripts import Shell

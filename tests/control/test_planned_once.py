@@ -121,7 +121,7 @@ def test_accepting_registers_the_schemas_of_sinks_and_a_second_time_has_nothing_
 ) -> None:
     sql, topic = orders
     taken, *columns = sql.notices("ALTER SOURCE orders ACCEPT SCHEMA CHANGE")
-    assert "is taken up" in taken
+    assert "is accepted" in taken
     assert columns == [f'view "doubled" widens column {name} from integer to bigint' for name in ("twice", "id")]
     assert sql.registry.versions(f"{topic}-out-value") == (1, 2)
     schema_id = sql.registry.latest(f"{topic}-out-value").schema_id

@@ -12,11 +12,13 @@ from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.tasks import Ledger, State, TaskStatus
 from headgate.connectors.kafka import NewTopicOptions
+from headgate.control.definitions import select_definition
 from headgate.control.sessions import Done, ResultColumns
 from headgate.plan.errors import SideWithoutSchema
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.resolve.statements import resolve_names
 from headgate.schema.names import quote_literal
+from headgate.sql.queries import Select
 from headgate.sql.script import parse_statement
 from headgate.sql.statement import Create, Kind
 from headgate.sql.views import CreateView
@@ -113,10 +115,39 @@ def test_show_events_and_history_can_be_of_one_object(shop: Shell) -> None:
     ]
 
 
-def test_show_dependencies_comments_and_quarantine_have_their_columns(shop: Shell) -> None:
+def test_show_dependencies_and_comments_have_their_columns(shop: Shell) -> None:
     assert ("big", "orders", "view") in shop.rows("SHOW DEPENDENCIES")
     assert ("headgate", "public", "big", "view", "item", "what was bought", "followed") in shop.rows("SHOW COMMENTS")
-    assert "raw" not in shop.names("SHOW QUARANTINE")
+
+
+def test_show_quarantine_is_a_query_because_bad_records_may_be_in_the_warehouse(shop: Shell) -> None:
+    order = " ORDER BY task, topic, partition, offset"
+    assert shop.rows("SHOW QUARANTINE") == [("SELECT * FROM headgate_catalog.quarantine" + order,)]
+    ((about,),) = shop.rows("SHOW QUARANTINE FOR BIGS")
+    assert str(about).endswith(f"WHERE object IN ('bigs') OR task IN ('bigs'){order}")
+    ((about,),) = shop.rows('SHOW QUARANTINE FOR "BIGS"')
+    assert str(about).endswith(f"WHERE object IN (NULL) OR task IN (NULL){order}")
+
+
+@pytest.mark.parametrize(
+    ("query", "is_read"),
+    [
+        ("SELECT * FROM headgate_catalog.quarantine", False),
+        ("SELECT count(*) FROM headgate_catalog.quarantine q WHERE q.reason LIKE '%raw%'", False),
+        ("SELECT raw FROM headgate_catalog.quarantine", True),
+        ("SELECT q.offset FROM headgate_catalog.quarantine q WHERE length(q.raw) > 3", True),
+        ("WITH q AS (SELECT raw AS bytes FROM headgate_catalog.quarantine) SELECT max(bytes) FROM q", True),
+        ("SELECT 1 FROM range(3) WHERE EXISTS (SELECT 1 FROM headgate_catalog.quarantine WHERE raw IS NULL)", True),
+        ("SELECT name FROM headgate_catalog.tasks", False),
+    ],
+)
+def test_the_bytes_of_quarantined_records_are_read_only_if_a_query_names_them(
+    shop: Shell, query: str, is_read: bool
+) -> None:
+    statement = parse_statement(query)
+    assert isinstance(statement, Select)
+    made = select_definition(shop.store.load(), statement.query).query
+    assert made.with_hidden == ({"headgate_catalog.quarantine"} if is_read else set())
 
 
 # SHOW CREATE

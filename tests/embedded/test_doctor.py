@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.embedded.doctor import check_cache, check_jars, check_postgres_data, check_service
+from headgate.embedded.doctor import check_cache, check_heap, check_jars, check_postgres_data, check_service
 from headgate.embedded.errors import CacheUnusable, PostgresDataOfOtherVersion
 from headgate.embedded.folder import open_folder
 from headgate.embedded.host import is_root
 from headgate.embedded.jars import Jar, jar_path
 from headgate.embedded.service import ServiceStatus
+from headgate.embedded.spark import default_heap
 
 pytestmark = pytest.mark.unit
 
@@ -80,3 +81,16 @@ def test_a_cache_that_cannot_be_made_fails_and_names_the_setting(
     with pytest.raises(CacheUnusable) as caught:
         list(check_cache())
     assert "HEADGATE_CACHE" in str(caught.value.hint())
+
+
+@pytest.mark.parametrize(("total", "heap"), [(512, 1024), (4096, 1024), (16_000, 4000), (128_000, 8192)])
+def test_sparks_heap_is_a_quarter_of_the_machine_and_one_to_eight_gigabytes(total: int, heap: int) -> None:
+    assert default_heap(total) == heap
+    (found,) = check_heap(None, total)
+    assert (found.verdict, found.found.startswith(f"{heap} MB of {total} MB")) == ("ok", True)
+
+
+def test_a_heap_that_leaves_nothing_to_the_machine_is_a_warning() -> None:
+    (fits,), (found,) = check_heap("3g", 4096), check_heap("3600M", 4096)
+    assert (fits.verdict, found.verdict, found.found[:7]) == ("ok", "warn", "3600 MB")
+    assert "[spark]" in found.repair

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from headgate.embedded.errors import (
@@ -35,6 +36,7 @@ from headgate.embedded.host import (
     private_folder,
     require_port,
     service_user,
+    total_memory,
 )
 
 pytestmark = pytest.mark.unit
@@ -179,6 +181,32 @@ def test_without_a_limit_the_machine_counts(tmp_path: Path) -> None:
     unlimited = available_memory(_container(tmp_path, "max", 1, 0))
     assert unlimited > 10
     assert abs(unlimited - available_memory(tmp_path / "none")) < 2000
+
+
+def test_the_memory_of_a_machine_is_that_of_the_smallest_group_around_the_process(tmp_path: Path) -> None:
+    own, nowhere = tmp_path / "own", tmp_path / "nowhere"
+    own.write_text("12:cpu:/other\n0::/outer/inner\n")
+    machine = total_memory(nowhere, nowhere)
+    assert machine == psutil.virtual_memory().total // MEGABYTE
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "memory.max").write_text("max\n")
+    assert total_memory(tmp_path, own) == machine
+    (inner.parent / "memory.max").write_text(f"{300 * MEGABYTE}\n")
+    assert total_memory(tmp_path, own) == 300
+    (tmp_path / "memory.max").write_text(f"{200 * MEGABYTE}\n")
+    assert total_memory(tmp_path, nowhere) == 200
+    (inner / "memory.max").write_text(f"{100 * MEGABYTE}\n")
+    assert total_memory(tmp_path, own) == 100
+
+
+def test_a_limit_of_the_first_version_of_control_groups_counts_too(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.write_text("9:memory:/box\n")
+    (tmp_path / "memory" / "box").mkdir(parents=True)
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+    (tmp_path / "memory" / "box" / "memory.limit_in_bytes").write_text(f"{70 * MEGABYTE}\n")
+    assert total_memory(tmp_path, own) == 70
 
 
 def test_too_little_memory_is_reported_before_the_start(tmp_path: Path) -> None:

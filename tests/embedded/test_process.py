@@ -19,10 +19,10 @@ from headgate.embedded.process import (
     Log,
     ProcessId,
     kill_leftovers,
-    last_lines,
     run,
     spawn,
 )
+from headgate.processes import last_lines
 from tests.embedded.world_fixtures import eventually, is_gone
 
 pytestmark = pytest.mark.unit

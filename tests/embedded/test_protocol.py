@@ -84,7 +84,7 @@ def test_no_two_errors_share_a_code() -> None:
 
 
 def test_an_error_with_an_unknown_code_is_still_raised() -> None:
-    got = read_reply(b'{"error": {"code": "WLD-9999", "fields": {}, "told": "the moon is full"}}').error
+    got = read_reply(b'{"error": {"code": "WLD-9999", "fields": {}, "message": "the moon is full"}}').error
     assert isinstance(got, RefusedBySupervisor)
     assert "the moon is full" in got.message()
 

@@ -23,8 +23,7 @@ from headgate.plan.source import SourcePlan, plan_source
 from headgate.plan.statements import plan, skip_existing
 from headgate.purify.statements import purify
 from headgate.registry.errors import SchemaIdNotFound
-from headgate.resolve.context import Answers, Context, TakenSchema
-from headgate.resolve.statements import resolve_statement
+from headgate.resolve.statements import Answers, Context, TakenSchema, resolve_statement
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import SchemaFormat, WrittenSchema

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.catalog.catalog import column_comment, object_comment
 from headgate.catalog.changes import CommentSet, ObjectDropped, ObjectRenamed, TaskStateSet
-from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import AlreadyExists, InUse, NotEmpty, UnknownObject, WrongKind
 from headgate.catalog.objects import DesiredTaskState
 from headgate.plan.errors import NotSupportedYet
-from headgate.purify.errors import SecretWrittenOut
+from headgate.resolve.errors import SecretWrittenOut
 from tests.plan.planning import Planning
 
 pytestmark = pytest.mark.unit

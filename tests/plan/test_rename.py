@@ -262,7 +262,7 @@ def test_a_name_in_use_is_refused_in_any_case(world: Planning) -> None:
 
 def test_its_own_name_is_passed_over(world: Planning) -> None:
     planned = world.skip("ALTER SOURCE orders RENAME TO orders")
-    assert "called so already" in planned.notice
+    assert "has this name already" in planned.notice
 
 
 # what depends on it

@@ -263,9 +263,7 @@ def test_a_key_with_a_position_cannot_be_deleted_by(world: Planning, function: s
     assert [c.name for c in world.named("words").columns if c.key] == ["id", "pos"]
     with pytest.raises(SinkKeyNotOfSource) as caught:
         sink(world, f"s FROM words {TO} {key} FORMAT JSON")
-    assert caught.value.message() == (
-        'sink "s" cannot delete by key (id, pos), because source "orders" is keyed by (id)'
-    )
+    assert caught.value.message() == ('sink "s" cannot delete by key (id, pos), as source "orders" is keyed by (id)')
     assert "MATERIALIZED VIEW" in (caught.value.hint() or "")
     assert sink(world, f"s FROM words {TO} FORMAT JSON ENVELOPE NONE").envelope == "NONE"
 

@@ -15,7 +15,7 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.purify.errors import InvalidTimestamp, PasswordInAddress, StartTwice
+from headgate.resolve.errors import InvalidTimestamp, PasswordInAddress, StartTwice
 from headgate.schema.encodings import JsonEncoding, SchemaEncoding, TextEncoding
 from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record

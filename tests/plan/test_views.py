@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import column_comment
 from headgate.catalog.changes import ColumnsChanged
-from headgate.catalog.comments import column_comment
 from headgate.catalog.errors import DependencyCycle, UnknownObject, WrongKind
 from headgate.catalog.errors import UnknownColumn as UnknownColumnOfObject
 from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object

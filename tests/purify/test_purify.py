@@ -12,10 +12,9 @@ from headgate.catalog.names import SearchPath
 from headgate.catalog.store.codec import from_json, to_json
 from headgate.connectors.errors import TopicNotFound
 from headgate.plan.source import plan_source
-from headgate.purify.errors import NoSchemaForTopic, SchemaOfOtherType
 from headgate.purify.lookups import PlannedLookups
 from headgate.registry.errors import SchemaIdNotFound
-from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
+from headgate.resolve.errors import ConnectionOfOtherKind, NoSchemaForTopic, SchemaOfOtherType, TopicMissing
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.registry_formats import FrozenSchema, RegistryFormat
 from headgate.sql.script import parse_statement

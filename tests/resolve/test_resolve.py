@@ -9,8 +9,7 @@ from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Object
 from headgate.catalog.store.codec import from_json, to_json
 from headgate.errors import InternalError
-from headgate.resolve.compare import differences
-from headgate.resolve.printing import with_current_names
+from headgate.resolve.definitions import differences, with_current_names
 from headgate.resolve.statements import object_id, resolve_names, resolve_statement
 from headgate.schema.types import Named
 from headgate.sql.objects import CreateType, ListBody

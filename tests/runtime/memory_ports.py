@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.errors import LeaseLost
 from headgate.catalog.positions import KafkaPosition, KafkaRecord, Position, Positions, furthest, limited
-from headgate.catalog.tasks import Quarantined, require_ledger
-from headgate.runtime.errors import Fenced
+from headgate.catalog.tasks import Quarantined, QuarantineFolder, require_ledger
+from headgate.runtime.errors import ComputationFailed, Fenced
 from headgate.runtime.ports import (
     Append,
     Batch,
     Changes,
+    InputRange,
     Ledger,
     Limit,
     Mark,
@@ -138,6 +139,11 @@ class KeepPlan:
             return Append(frame([row for row in rows if row[1] is not None and passes(row[1])]))
         return Upsert(frame(list(latest(rows).items())), ("key",))
 
+    def locate(
+        self, session: SparkSession, failed: ComputationFailed, error: BaseException, ranges: Mapping[int, InputRange]
+    ) -> ComputationFailed:  # fmt: skip
+        return failed
+
 
 def latest(rows: Iterable[Row]) -> dict[str, int | None]:
     """The last value of every key, None if it is deleted or does not pass."""
@@ -238,6 +244,8 @@ class Shared:
     ledger: Ledger | None = None
     mark: Mark | None = None
     rejected: dict[tuple[int | None, int | None], tuple[int, Quarantined]] = field(default_factory=dict)
+    opened: list[QuarantineFolder] = field(default_factory=list)
+    folders: list[QuarantineFolder] = field(default_factory=list)
     ranges: dict[tuple[int, int], tuple[Positions, Positions]] = field(default_factory=dict)
 
 
@@ -255,6 +263,9 @@ class MemoryStore:
         if self.lease != self.shared.lease:
             raise LeaseLost("memory", self.lease, "another engine")
 
+    def task_uuid(self, task: int) -> str:
+        return f"{task:032x}"
+
     def next_epoch(self, task: int) -> int:
         self._starts += 1
         return self.lease * 2**20 + self._starts
@@ -266,12 +277,18 @@ class MemoryStore:
     def ledger(self, task: int) -> Ledger | None:
         return self.shared.ledger
 
-    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
+    def advance(
+        self,
+        expected: Ledger | None,
+        new: Ledger,
+        rejected: Sequence[Quarantined] | None = (),
+        folders: Sequence[QuarantineFolder] = (),
+    ) -> None:
         self.guard()
         found = self.shared.ledger
         require_ledger(expected, found, new.task)
         if rejected is not None:
-            self.reject(new.task, new.number, rejected)
+            self.reject(new.task, new.number, rejected, folders)
         if found is not None and found.positions != new.positions:
             range_ = found.positions, new.positions
             known = self.shared.ranges.setdefault((new.generation, new.number), range_)
@@ -279,8 +296,19 @@ class MemoryStore:
         self.shared.ledger = new
         self.shared.mark = None
 
-    def reject(self, task: int, number: int, records: Iterable[Quarantined]) -> None:
+    def count_in_catalog(self, task: int) -> int:
+        return len(self.shared.rejected)
+
+    def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
         self.guard()
+        self.shared.opened += folders
+
+    def reject(
+        self, task: int, number: int, records: Iterable[Quarantined], folders: Sequence[QuarantineFolder] = ()
+    ) -> None:
+        self.guard()
+        assert all(folder in self.shared.opened for folder in folders), "a folder was written unannounced"
+        self.shared.folders = [f for f in self.shared.folders if f.batch != number] + [*folders]
         kept = {place: held for place, held in self.shared.rejected.items() if held[0] != number}
         self.shared.rejected = kept | {(q.partition, q.offset): (number, q) for q in records}
 

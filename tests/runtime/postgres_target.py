@@ -17,7 +17,7 @@ from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Upsert, Written
 
 LEDGER = """CREATE TABLE IF NOT EXISTS hg_ledger (
-  task bigint PRIMARY KEY, generation bigint NOT NULL, number bigint NOT NULL, epoch bigint NOT NULL,
+  task text PRIMARY KEY, generation bigint NOT NULL, number bigint NOT NULL, epoch bigint NOT NULL,
   positions text, definition text NOT NULL)"""
 FIND = "SELECT generation, number, epoch, positions, definition FROM hg_ledger WHERE task = %s"
 
@@ -28,10 +28,12 @@ class PostgresTarget:
     takes: frozenset[type[Changes]] = frozenset({Append, Upsert})
     commit: Literal["own", "catalog"] = "own"
 
-    def __init__(self, address: str, task: int, table: str, *, keyed: bool) -> None:
+    def __init__(self, address: str, task: int, uuid: str, table: str, *, keyed: bool) -> None:
+        """`uuid` identifies the task here, because several catalogs may share one database."""
         self._task = task
+        self._uuid = uuid
         self._table = table
-        self._connection = psycopg.connect(address, application_name=f"headgate:{task}", autocommit=True)
+        self._connection = psycopg.connect(address, application_name=f"headgate:{uuid}", autocommit=True)
         key = "PRIMARY KEY" if keyed else "NOT NULL"
         self._connection.execute(LEDGER)
         self._connection.execute(f"CREATE TABLE IF NOT EXISTS {table} (key text {key}, value bigint)".encode())
@@ -40,12 +42,12 @@ class PostgresTarget:
         """The first ledger row has no positions: it only holds the epoch."""
         with self._connection.transaction():
             self._connection.execute(
-                "INSERT INTO hg_ledger VALUES (%s, 1, 0, 0, NULL, '') ON CONFLICT DO NOTHING", (self._task,)
+                "INSERT INTO hg_ledger VALUES (%s, 1, 0, 0, NULL, '') ON CONFLICT DO NOTHING", (self._uuid,)
             )
             held, ledger = self._locked_ledger()
             if held > epoch:
                 raise Fenced(f'table "{self._table}"', f"task {self._task}", held, epoch)
-            self._connection.execute("UPDATE hg_ledger SET epoch = %s WHERE task = %s", (epoch, self._task))
+            self._connection.execute("UPDATE hg_ledger SET epoch = %s WHERE task = %s", (epoch, self._uuid))
         return ledger
 
     def write(self, changes: Changes, batch: Batch, before_commit: Callable[[], None]) -> Written:
@@ -61,13 +63,13 @@ class PostgresTarget:
             self._merge(rows, deleted, keyed=isinstance(changes, Upsert))
             self._connection.execute(
                 "UPDATE hg_ledger SET generation = %s, number = %s, positions = %s, definition = %s WHERE task = %s",
-                (batch.generation, batch.number, dump_positions(batch.end), batch.definition, self._task),
+                (batch.generation, batch.number, dump_positions(batch.end), batch.definition, self._uuid),
             )
         return Written(len(rows))
 
     def _locked_ledger(self) -> tuple[int, Ledger | None]:
         """The epoch that the table holds, and its ledger."""
-        row = self._connection.execute(f"{FIND} FOR UPDATE", (self._task,)).fetchone()
+        row = self._connection.execute(f"{FIND} FOR UPDATE", (self._uuid,)).fetchone()
         assert row is not None
         generation, number, epoch, positions, definition = row
         if positions is None:
@@ -94,6 +96,7 @@ class PostgresTarget:
 def _collected(changes: Changes) -> tuple[list[tuple[str, int]], list[tuple[str]]]:
     """Rows to write and keys to delete. Everything is computed before the transaction begins."""
     assert not isinstance(changes, Diff)
+    changes = changes.unmarked() if isinstance(changes, Upsert) else changes
     rows = [(row["key"], row["value"]) for row in changes.rows.collect()]
     if not isinstance(changes, Upsert) or changes.changed is None:
         return rows, []

@@ -13,7 +13,7 @@ import pytest
 
 from headgate.embedded.host import LOOPBACK
 from headgate.embedded.world import World
-from headgate.serve.client import started_engine
+from headgate.serve.client import start_engine
 from tests.runtime.cluster import standalone_cluster
 from tests.runtime.orders import CHEAP, Orders
 from tests.runtime.statements import run
@@ -39,7 +39,7 @@ def test_a_pipeline_runs_on_a_cluster_of_two_workers(world: World, tmp_path: Pat
     with standalone_cluster(tmp_path / "spark") as master:
         set_ = {"HEADGATE_SPARK_MASTER": master, "HEADGATE_SPARK_SETTINGS": json.dumps(SETTINGS)}
         project = tmp_path / "project"
-        with started_engine(project, environment={**set_, "HEADGATE_WORLD": str(world.folder)}) as engine:
+        with start_engine(project, environment={**set_, "HEADGATE_WORLD": str(world.folder)}) as engine:
             assert run(engine, orders.pipeline) == []
             wanted = set(range(int(CHEAP), 1000))
             assert orders.arrived(wanted, 120).keys() == wanted, run(engine, "SHOW TASKS;")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.runtime.errors import DiskFull, RecordsDeleted, SparkGone, SparkRefused
-from headgate.runtime.failures import bad_record, path_of, translated
+from headgate.runtime.failures import path_of, reason_of, translated
 from headgate.runtime.formats.side import MALFORMED
-from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema
 
 pytestmark = pytest.mark.unit
@@ -138,16 +135,9 @@ def test_records_that_are_gone_are_told_as_such(text: str) -> None:
     assert isinstance(translated(RuntimeError(text)), RecordsDeleted)
 
 
-def test_a_bad_record_that_is_at_hand_is_not_read_again() -> None:
-    reader = cast(
-        "SourceReader",
-        SimpleNamespace(
-            name="s",
-            topic_name="t",
-            writer=lambda *_: WrittenSchema('"string"', id=7),
-        ),
-    )
-    told = bad_record(reader, 0, 3, "value", MALFORMED, 7, b"\0\0\0\0\7\4a")
-    assert told.reason == "It ends before its schema does"
-    told = bad_record(reader, 0, 3, "value", MALFORMED, 7, b"\0\0\0\0\7\2abc")
-    assert told.reason == "2 bytes are left over behind it"
+def test_a_malformed_record_is_read_with_its_schema_to_say_what_is_wrong() -> None:
+    writer = WrittenSchema('"string"', id=7)
+    assert reason_of(MALFORMED, b"\0\0\0\0\7\4a", writer) == "It ends before its schema does"
+    assert reason_of(MALFORMED, b"\0\0\0\0\7\2abc", writer) == "2 bytes are left over behind it"
+    assert reason_of(MALFORMED, b"\0\0\0\0\7\2abc", None) == "The bytes are not a record of their schema"
+    assert reason_of("it is short", None, writer) == "It is short"

@@ -17,8 +17,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from headgate.embedded.world import World
+from headgate.processes import program_environment
 from headgate.registry.server.requests import User, Users
-from headgate.serve.client import HEADGATE, EngineProcess, program_environment, start_engine, started_engine
+from headgate.serve.client import HEADGATE, EngineProcess, start_engine
 from headgate.serve.errors import EngineDidNotStart
 from headgate.serve.protocol import Failed
 from tests.connectors.brokers import REASON, refusing_broker
@@ -35,7 +36,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def engine(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
     project = tmp_path_factory.mktemp("faults")
-    with started_engine(project, environment={"HEADGATE_WORLD": str(world.folder)}) as started:
+    with start_engine(project, environment={"HEADGATE_WORLD": str(world.folder)}) as started:
         yield started
 
 
@@ -240,7 +241,7 @@ def test_a_second_engine_waits_its_turn(world: World, tmp_path: Path) -> None:
             assert {came[order] for order in range(3000, 3050)} == {1}  # only one engine writes
             second.kill()
             orders.put(range(3050, 3100))
-            with started_engine(project, environment=environment):
+            with start_engine(project, environment=environment):
                 complete_by_key(orders, 3100)
     finally:
         first.kill()

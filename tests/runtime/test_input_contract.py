@@ -63,7 +63,7 @@ class Kafka:
         self.cluster.create_topic(self.topic, NewTopicOptions(2))
         clients = cast("Clients", SimpleNamespace(kafka=lambda _: self.cluster))
         source = SourceDefinition(1, "s", self.topic, 3, plan("WITH (ON ERROR = QUARANTINE)"))
-        self.input: Input = KafkaInput(source, clients, 2, 'sink "out"', brokers)
+        self.input: Input = KafkaInput(source, clients, 2, 'sink "out"', brokers, "headgate-2")
         self._producer = Producer({"bootstrap.servers": brokers, "log_level": 0})
 
     def put(self, values: Sequence[int]) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.embedded.world import World
-from headgate.serve.client import start_engine, started_engine
+from headgate.serve.client import start_engine
 from headgate.serve.errors import EngineDidNotStart
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.orders import CHEAP, Orders
@@ -38,7 +38,7 @@ def test_an_engine_that_dies_between_two_steps_of_a_batch_loses_nothing(world: W
     found = world.ensure("kafka", "registry")
     orders = Orders(found["kafka"], found["registry"], "crash_orders")
     project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
-    with started_engine(project, environment=environment) as engine:
+    with start_engine(project, environment=environment) as engine:
         run(engine, orders.pipeline + KEYED)
     with _flow(orders) as flow:
         for point, further in [*((point, 1) for point in POINTS), ("in_write", 2), ("after_write", 2)]:
@@ -46,7 +46,7 @@ def test_an_engine_that_dies_between_two_steps_of_a_batch_loses_nothing(world: W
             _die(project, {**environment, "HEADGATE_CRASH_AT": f"{point}:{number}"})
             assert max(_numbers(project)) >= number - (point != "after_commit")
     wanted = set(range(int(CHEAP), flow.sent))
-    with started_engine(project, environment=environment) as engine:
+    with start_engine(project, environment=environment) as engine:
         came = orders.arrived(wanted, A_START)
         assert came.keys() == wanted, run(engine, "SHOW TASKS;")
         assert eventually(lambda: orders.latest("crash_keyed") == wanted, A_START), run(engine, "SHOW TASKS;")
@@ -104,13 +104,13 @@ def test_an_engine_told_to_stop_neither_loses_nor_doubles(world: World, tmp_path
     orders = Orders(found["kafka"], found["registry"], "drain_orders")
     project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
     with _flow(orders) as flow:
-        with started_engine(project, environment=environment) as engine:
+        with start_engine(project, environment=environment) as engine:
             run(engine, orders.pipeline)
             assert eventually(lambda: _progress(project) > (0, 0), A_START)
         stopped = _progress(project)
-        with started_engine(project, environment=environment):
+        with start_engine(project, environment=environment):
             assert eventually(lambda: _progress(project) > stopped, A_START)
-    with started_engine(project, environment=environment):
+    with start_engine(project, environment=environment):
         wanted = set(range(int(CHEAP), flow.sent))
         came = orders.arrived(wanted, A_START)
     assert came.keys() == wanted

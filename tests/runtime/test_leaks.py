@@ -23,7 +23,7 @@ from confluent_kafka import Producer
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.client import EngineProcess, started_engine
+from headgate.serve.client import EngineProcess, start_engine
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.orders import ORDER, Orders
 from tests.runtime.statements import run
@@ -80,7 +80,7 @@ def grew(before: Held, after: Held) -> dict[str, tuple[int, int]]:
 @pytest.fixture(scope="module")
 def engine(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
     project = tmp_path_factory.mktemp("leaks")
-    with started_engine(project, environment={"HEADGATE_WORLD": str(world.folder)}) as started:
+    with start_engine(project, environment={"HEADGATE_WORLD": str(world.folder)}) as started:
         yield started
 
 

@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.client import started_engine
+from headgate.serve.client import start_engine
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.statements import run
 
@@ -46,7 +46,7 @@ CREATE SINK soak_sink FROM all_soak INTO KAFKA CONNECTION kafka (TOPIC 'soak_out
 def test_schema_changes_under_load(world: World, tmp_path: Path) -> None:
     found = world.ensure("kafka", "registry")
     writer = Writer(found["kafka"], found["registry"])
-    with started_engine(tmp_path / "project", environment={"HEADGATE_WORLD": str(world.folder)}) as engine:
+    with start_engine(tmp_path / "project", environment={"HEADGATE_WORLD": str(world.folder)}) as engine:
         run(engine, PIPELINE)
         writer.start()
         writer.join()

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from pyspark.sql import SparkSession
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
 
-from headgate.runtime.step import difference
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.catalog.positions import KafkaPosition, Positions
+from headgate.runtime.ports import Batch, Upsert
+from headgate.runtime.step import KafkaStep, difference, part_of
 
 pytestmark = pytest.mark.spark
 
@@ -28,3 +35,67 @@ def test_only_what_differs_is_written_and_only_known_keys_are_deleted(session: S
     )
     found = {bytes(row["key"]): row["value"] for row in difference(wanted, held).collect()}
     assert found == {b"other": b"2", b"new": b"3", b"gone": None}
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_every_key_is_in_one_part(session: SparkSession, parts: int) -> None:
+    keys = session.range(100).selectExpr("CAST(CAST(id AS string) AS binary) AS key")
+    found = [bytes(row["key"]) for part in range(parts) for row in part_of(keys, part, parts).collect()]
+    assert sorted(found) == sorted(str(number).encode() for number in range(100))
+
+
+class Topics:
+    """Stands for the input and the target of a step: what the query gives, and what the target holds."""
+
+    def __init__(self, session: SparkSession, wanted: dict[str, str | None], held: dict[str, str]) -> None:
+        self.session = session
+        self.reader = SimpleNamespace(id=7, refresh=lambda: None)
+        self.wanted = wanted
+        self.held = held
+        self.sent: list[int] = []
+
+    def begin(self) -> KafkaPosition:
+        return KafkaPosition("t", "id", (0,))
+
+    def read(self, *_: object) -> Upsert:
+        return Upsert(self._frame(self.wanted), ("key",))
+
+    def compute(self, _: object, changes: dict[int, Upsert], __: object) -> Upsert:
+        return changes[7]
+
+    def records(self, changes: Upsert, _: int) -> DataFrame:
+        return changes.rows
+
+    def contents(self, _: object) -> Upsert:
+        return Upsert(self._frame(self.held), ("key",))
+
+    def send(self, records: DataFrame) -> None:
+        rows = [(bytes(row["key"]).decode(), row["value"]) for row in records.collect()]
+        self.sent.append(len(rows))
+        for key, value in rows:
+            self.held.pop(key, None)
+            if value is not None:
+                self.held[key] = bytes(value).decode()
+
+    def _frame(self, rows: Mapping[str, str | None]) -> DataFrame:
+        records = [("t", key.encode(), None if value is None else value.encode()) for key, value in rows.items()]
+        return self.session.createDataFrame(records, "topic string, key binary, value binary")
+
+
+def test_all_parts_together_bring_the_target_in_step(session: SparkSession) -> None:
+    wanted = {f"k{number}": None if number % 5 == 0 else f"{number % 7}" for number in range(40)}
+    held = {f"k{number}": f"{number % 3}" for number in range(0, 40, 2)} | {"foreign": "1", "other": "2"}
+    topics, notices = Topics(session, wanted, held), list[str]()
+    step = KafkaStep(cast(Any, topics), cast(Any, topics), cast(Any, topics), notices.append, part_rows=15)
+    end: Positions = {7: KafkaPosition("t", "id", (40,))}
+    batch = Batch(9, 1, 2, 1, end, end, "new", datetime(2026, 1, 1, tzinfo=UTC))
+    last: list[bool] = []
+    while not (last and last[-1]):
+        last.append(step.is_last(end))
+        step.write(session, batch)
+    assert last == [False, False, True]
+    assert topics.held == {k: v for k, v in wanted.items() if v is not None} | {"foreign": "1", "other": "2"}
+    assert all(topics.sent)
+    assert notices == [
+        "The query was replaced. 2 keys of the target are no longer in its input and were left as they are."
+    ]

@@ -16,7 +16,7 @@ from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
 from headgate.connectors.options import ConnectionOptions
 from headgate.embedded.world import World
-from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
+from headgate.plan.definitions import PRESENT, RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Target, Upsert
 from headgate.runtime.targets.kafka import KafkaTarget
@@ -76,6 +76,10 @@ class OnSpark:
             return Append(present)
         return Upsert(present, ("key",), self._frame(rows).select("key"))
 
+    def marked(self, rows: Sequence[Row]) -> Changes:
+        frame = self._frame(rows)
+        return Upsert(frame.withColumn(PRESENT, F.col("value").isNotNull()), ("key",), marked=True)
+
     def _frame(self, rows: Sequence[Row]) -> DataFrame:
         return self.session.createDataFrame(list(rows), "key string, value bigint").repartition(2)
 
@@ -111,7 +115,7 @@ class Postgres(OnSpark):
         self._task = int(self.name.rpartition("_")[2]) + 1000
 
     def open(self) -> Target:
-        return PostgresTarget(self._address, self._task, self.name, keyed=self.keyed)
+        return PostgresTarget(self._address, self._task, f"{self._task:032x}", self.name, keyed=self.keyed)
 
     def held(self, target: Target) -> list[Row]:
         return sorted((row["key"], row["value"]) for row in target.contents(self.session).rows.collect())
@@ -191,6 +195,15 @@ def test_a_changed_key_without_a_row_is_deleted(harness: Harness, target: Target
     write(target, harness, [("a", 1), ("b", 2)], batch(1, 0, 2), [])
     write(target, harness, [("a", None), ("c", None), ("d", 5)], batch(2, 2, 5), [])
     assert harness.held(target) == [("b", 2), ("d", 5)]
+
+
+@_harnesses(Kafka, Postgres, keyed=[True])
+def test_a_key_that_is_marked_as_absent_is_deleted(harness: Harness, target: Target) -> None:
+    target.begin(1)
+    write(target, harness, [("a", 1), ("b", 2)], batch(1, 0, 2), [])
+    assert isinstance(harness, OnSpark)
+    target.write(harness.marked([("a", None), ("c", None), ("b", 3), ("d", 5)]), batch(2, 2, 5), lambda: None)
+    assert harness.held(target) == [("b", 3), ("d", 5)]
 
 
 @own_ledger

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.catalog.positions import KafkaPosition, Position
+from headgate.catalog.positions import KafkaPosition, Position, Positions
+from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import Fenced, TaskFailed
-from headgate.runtime.ports import Batch, Limit, Mark, ReplanNeeded
+from headgate.runtime.errors import Fenced, SparkGone, TaskFailed
+from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded
 from headgate.runtime.task import ATTEMPTS, Step, Task
 from tests.runtime.memory_ports import (
     BAD,
@@ -115,6 +116,46 @@ def test_three_failed_attempts_drop_the_mark_with_a_notice_and_halve_the_batch()
     assert setup.run(rows=4) == 2
     assert ["unfinished batch was given up" in notice for notice in setup.notices] == [True]
     assert setup.run(rows=4) == 1
+
+
+def test_each_further_failed_attempt_halves_the_batch_again() -> None:
+    setup = Setup()
+    setup.fail_writes(ValueError("no"))
+    for _ in range(ATTEMPTS + 1):
+        with pytest.raises(TaskFailed):
+            setup.run(rows=4)
+    setup.mend()
+    assert setup.run(rows=4) == 1
+
+
+def test_a_batch_during_which_spark_ended_counts_as_an_attempt() -> None:
+    setup = Setup()
+    setup.fail_writes(SparkGone("It ran out of memory."))
+    with pytest.raises(SparkGone):
+        setup.run()
+    assert setup.shared.mark == Mark({SOURCE: topic_at(3)}, 1)
+
+
+def test_the_bytes_of_a_batch_are_halved_with_its_rows() -> None:
+    assert (Limit(100, 1000).halved(2), Limit(1, 1).halved(50)) == (Limit(25, 250), Limit(1, 1))
+
+
+def test_many_rejected_records_go_to_a_folder_that_is_announced_first_and_named_by_the_commit() -> None:
+    setup = Setup()
+    written: list[QuarantineFolder] = []
+
+    def write(folder: QuarantineFolder) -> None:
+        assert (setup.shared.opened[-1], setup.shared.folders) == (folder, [])
+        written.append(folder)
+
+    setup.input.rejected = lambda: Rejected(many=ManyRejected(SOURCE, 12_000, write))  # type: ignore[method-assign]
+    crashes: list[tuple[str, list[QuarantineFolder]]] = []
+    setup.task._crash = lambda point, _: crashes.append((point, [*setup.shared.folders]))
+    setup.run()
+    assert setup.shared.folders == written
+    assert [(f.object, f.task, f.batch, f.records) for f in written] == [(SOURCE, TASK, 1, 12_000)]
+    assert crashes[-2:] == [("after_quarantine", []), ("after_commit", written)]
+    assert setup.task.progress.skipped == 12_000
 
 
 def test_an_outage_does_not_count_as_an_attempt() -> None:
@@ -243,10 +284,14 @@ def test_an_engine_that_lost_its_lease_writes_nothing() -> None:
 
 
 class CountingStep:
-    """Counts how often the target was brought in step, and up to where."""
+    """Counts how often the target was brought in step, and up to where. It takes so many batches."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: int = 1) -> None:
         self.ends: list[Position] = []
+        self._parts = parts
+
+    def is_last(self, positions: Positions) -> bool:
+        return len(self.ends) + 1 >= self._parts
 
     def write(self, session: SparkSession, batch: Batch) -> None:
         self.ends.append(batch.end[SOURCE])
@@ -275,6 +320,32 @@ def test_a_target_is_brought_in_step_also_if_there_is_nothing_to_read() -> None:
     setup.run()
     assert not setup.task.has_work({SOURCE: setup.topic.end()})
     assert step.ends == [topic_at(3)]
+
+
+def test_a_target_is_in_step_when_the_last_part_of_its_keys_is_written() -> None:
+    setup, step = Setup(), CountingStep(3)
+    setup.run()
+    setup.start("replaced", step)
+    written = []
+    for _ in range(3):
+        assert setup.run() == 0
+        assert setup.shared.ledger is not None
+        written.append((setup.shared.ledger.number, setup.shared.ledger.definition))
+    assert written == [(2, "keep"), (3, "keep"), (4, "replaced")]
+    assert step.ends == [topic_at(3)] * 3
+    assert setup.run() is None
+
+
+def test_all_parts_are_written_again_if_the_task_ends_between_them() -> None:
+    setup = Setup()
+    setup.run()
+    setup.start("replaced", CountingStep(2))
+    setup.run()
+    setup.start("replaced", step := CountingStep(2))
+    setup.run()
+    setup.run()
+    assert len(step.ends) == 2
+    assert setup.run() is None
 
 
 def test_an_open_mark_is_reached_before_the_target_is_brought_in_step() -> None:

@@ -96,7 +96,8 @@ def wide_protobuf(session: SparkSession) -> None:
 
 def test_a_record_nested_60_deep_with_a_nullable_at_each_level_is_read(session: SparkSession) -> None:
     schema, value = _deep(LEVELS)
-    one, short = written(schema, 1), {"inner": None, "n": 3}
+    one = written(schema, 1)
+    short: dict[str, object] = {"inner": None, "n": 3}
     found = _decoded(session, (one,), [(1, _avro(schema, value)), (1, _avro(schema, short))])
     assert [row.asDict(recursive=True) for row in found.collect()] == [value, short]
 
@@ -151,9 +152,8 @@ def _decoded(
     columns = [SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields_of(side) or ()]
     decoder = Decoder(SourcePlan("wide", tuple(columns), side, None, "NONE", "QUARANTINE", "PIN"), value=writers)
     when = datetime(2026, 11, 15, tzinfo=UTC)
-    raw: list[tuple[object, ...]] = [
-        ("t", 0, number, when, None, bytearray(framed(*body)), []) for number, body in enumerate(bodies)
-    ]
+    no_headers: list[object] = []
+    raw = [("t", 0, number, when, None, bytearray(framed(*body)), no_headers) for number, body in enumerate(bodies)]
     return decoder.columns(decoder.accepted(decoder.decode(session.createDataFrame(raw, RAW))))
 
 

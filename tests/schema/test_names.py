@@ -58,10 +58,7 @@ LOOKUPS = [
     ("Orders", False, ["orders", "Orders"], Found("Orders")),
     ("ORDERS", False, ["orders", "Orders"], Ambiguous(("Orders", "orders"))),
     ("Orders", True, ["Orders"], Found("Orders")),
-    ("orders", True, ["Orders"], NotFound(("Orders",))),
     ("orders", True, ["Orders", "orders"], Found("orders")),
-    ("ordres", False, ["orders", "customers"], NotFound(("orders",))),
-    ("zzz", False, ["orders"], NotFound(())),
     ("orders", False, ["orders", "orders"], Found("orders")),
 ]
 
@@ -69,6 +66,22 @@ LOOKUPS = [
 @pytest.mark.parametrize(("name", "quoted", "candidates", "expected"), LOOKUPS)
 def test_a_name_finds(name: str, quoted: bool, candidates: list[str], expected: object) -> None:
     assert find(name, quoted, candidates) == expected
+
+
+MISSES = [
+    ("orders", True, ["Orders"], ("Orders",)),
+    ("ordres", False, ["orders", "customers"], ("orders",)),
+    ("zzz", False, ["orders"], ()),
+]
+
+
+@pytest.mark.parametrize(("name", "quoted", "candidates", "similar"), MISSES)
+def test_a_name_that_is_not_found_has_similar_ones(
+    name: str, quoted: bool, candidates: list[str], similar: tuple[str, ...]
+) -> None:
+    found = find(name, quoted, candidates)
+    assert isinstance(found, NotFound)
+    assert found.similar == similar
 
 
 @examples(30)

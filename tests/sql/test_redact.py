@@ -151,9 +151,27 @@ def test_a_secret_whose_quotes_are_missing_is_not_shown(text: str, written: str)
         assert "hunter" not in _shown(text.replace("'hunter2'", written).replace("$$hunter2$$", written))
 
 
+@settings(max_examples=1000)
 @given(st.integers(0, 200), mistyped(1))
 def test_a_stray_quote_does_not_show_the_secret(at: int, text: str) -> None:
     assert "hunter" not in _shown(text[:at] + "'" + text[at:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE SEC'RET s AS $$hunter2$$",
+        "CRE'ATE SECRET s AS 'hunter2'",
+        "'CREATE SECRET s AS $$hunter2$$",
+        "SELECT 1; ALTER S'ECRET s AS $$hunter2$$",
+    ],
+)
+def test_a_quote_inside_a_word_does_not_show_the_secret(text: str) -> None:
+    assert "hunter" not in _shown(text)
+
+
+def test_an_open_string_of_a_query_is_shown() -> None:
+    assert "CREATE VIEW v AS SELECT 'open" in _shown("CREATE VIEW v AS SELECT 'open")
 
 
 def test_the_message_does_not_quote_a_secret_that_stands_where_a_name_should() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from headgate.embedded.world import World
-from headgate.serve.client import HEADGATE, EngineAddress, program_environment
+from headgate.processes import program_environment
+from headgate.serve.client import HEADGATE, EngineAddress
 from tests.embedded.world_fixtures import eventually, is_gone
 
 pytestmark = pytest.mark.e2e

@@ -53,7 +53,7 @@ def test_a_statement_spans_lines_until_its_semicolon_and_may_have_empty_ones() -
     assert isinstance(step, Succeeds)
     assert step.sql.startswith("CREATE VIEW v AS\n\n  SELECT ';'")
     assert step.sql.endswith("y$$ /* ; */;")
-    assert step.rows == Block(6, ("1 2",))
+    assert step.block == Block(6, ("1 2",))
 
 
 def test_variables_do_not_hide_the_end_of_a_statement() -> None:

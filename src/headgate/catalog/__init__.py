@@ -1,10 +1,9 @@
-"""Names to objects: what exists, what it is made of, what uses what, and how it came to be so.
+"""The catalog: objects, their columns, comments and dependencies, and the history of their changes.
 
-In: changes (`changes`), each a frozen value that a plan made. Out: `Catalog`, an immutable snapshot that answers
-every question about names, columns, comments and dependencies, and from which the relations of
-`information_schema` and `headgate_catalog` are computed. `apply` is pure, so a script is planned against a
-snapshot that nobody else sees; only `store/` touches files, processes and the clock, commits a list of changes in
-one transaction and reads the same snapshot back. Secrets are values that do not print.
+In: changes (`changes`), frozen values that a plan consists of. Out: `Catalog`, an immutable snapshot that answers every
+question about names, columns, comments and dependencies, and from which the relations of `information_schema` and
+`headgate_catalog` are computed. `apply` is pure, so a script can be planned against a copy that nobody else sees. Only
+`store/` touches files, processes and the clock. It commits a list of changes in one transaction.
 
 May import `headgate.errors`, `headgate.schema` and `headgate.sql`; nothing here knows Spark, Kafka or a registry.
 """

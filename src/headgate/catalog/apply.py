@@ -1,7 +1,7 @@
-"""The rules of change: a snapshot and a change in, the next snapshot or an error out. Pure.
+"""The rules of change: from a snapshot and a change to the next snapshot, or an error. Pure.
 
-What a user can get wrong (a name taken, an object in use, a cycle) raises an error of the catalog; what only a
-planner can get wrong (an id that is not there) raises `InternalError`.
+A mistake of a user (a name that is taken, an object in use, a cycle) raises an error of the catalog. A mistake that only a
+planner can make (an id that does not exist) raises `InternalError`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
+from headgate.catalog import changes as c
 from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, CatalogBuilder
-from headgate.catalog.changes import (
-    Change,
-    ColumnsChanged,
-    CommentSet,
-    DefinitionChanged,
-    ObjectCreated,
-    ObjectDropped,
-    ObjectRenamed,
-    SecretChanged,
-    TaskStateSet,
-)
 from headgate.catalog.errors import AlreadyExists, DependencyCycle, ReservedName
 from headgate.catalog.graph import check_droppable, find_cycle, named_types, type_by_path
 from headgate.catalog.objects import (
@@ -47,31 +37,31 @@ Path = tuple[str, ...]
 class AppliedChange:
     """A change, and its object before and after it. ``before`` is None for a new object, ``after`` for a dropped one."""
 
-    change: Change
+    change: c.Change
     before: Object | None
     after: Object | None
     name_before: str
     name_after: str
 
 
-def apply(catalog: Catalog, *changes: Change) -> Catalog:
-    """The snapshot after all the changes in order; an error in any of them leaves no trace."""
+def apply(catalog: Catalog, *changes: c.Change) -> Catalog:
+    """The snapshot after all changes in order. The given snapshot stays as it is, also if a change raises."""
     return apply_each(catalog, changes)[0]
 
 
-def apply_each(catalog: Catalog, changes: Iterable[Change]) -> tuple[Catalog, tuple[AppliedChange, ...]]:
+def apply_each(catalog: Catalog, changes: Iterable[c.Change]) -> tuple[Catalog, tuple[AppliedChange, ...]]:
     """Like `apply`, and also returns what each change did."""
     draft = CatalogBuilder(catalog)
     done = tuple([_step(draft, change) for change in changes])
     return draft.view(), done
 
 
-def object_id_of(change: Change) -> int:
+def object_id_of(change: c.Change) -> int:
     """The id of the object that the change creates, changes or drops."""
-    return change.object.id if isinstance(change, ObjectCreated) else change.id
+    return change.object.id if isinstance(change, c.ObjectCreated) else change.id
 
 
-def _step(draft: CatalogBuilder, change: Change) -> AppliedChange:
+def _step(draft: CatalogBuilder, change: c.Change) -> AppliedChange:
     id_ = object_id_of(change)
     before, name_before = draft.objects.get(id_), _shown(draft, id_)
     _apply(draft, change)
@@ -84,29 +74,29 @@ def _shown(draft: CatalogBuilder, id_: int) -> str:
     return draft.view().display_name(id_) if id_ in draft.objects else ""
 
 
-def _apply(draft: CatalogBuilder, change: Change) -> None:
+def _apply(draft: CatalogBuilder, change: c.Change) -> None:
     match change:
-        case ObjectCreated():
+        case c.ObjectCreated():
             _create(draft, change)
-        case ObjectDropped():
+        case c.ObjectDropped():
             _drop(draft, change.id)
-        case ObjectRenamed():
+        case c.ObjectRenamed():
             _rename(draft, change)
-        case DefinitionChanged():
+        case c.DefinitionChanged():
             _redefine(draft, change)
-        case ColumnsChanged():
+        case c.ColumnsChanged():
             _change_columns(draft, change)
-        case CommentSet():
+        case c.CommentSet():
             _comment(draft, change)
-        case SecretChanged():
+        case c.SecretChanged():
             _change_secret(draft, change)
-        case TaskStateSet():
+        case c.TaskStateSet():
             _set_task_state(draft, change)
         case _:
             assert_never(change)
 
 
-def _create(draft: CatalogBuilder, change: ObjectCreated) -> None:
+def _create(draft: CatalogBuilder, change: c.ObjectCreated) -> None:
     new, view = change.object, draft.view()
     if new.id < draft.next_id:
         raise InternalError(f"object id {new.id} was used before")
@@ -133,7 +123,7 @@ def _drop(draft: CatalogBuilder, id_: int) -> None:
     draft.remove(id_)
 
 
-def _rename(draft: CatalogBuilder, change: ObjectRenamed) -> None:
+def _rename(draft: CatalogBuilder, change: c.ObjectRenamed) -> None:
     old = draft.view().get(change.id)
     new = replace(old, name=change.name)
     if new.name == old.name:
@@ -159,13 +149,13 @@ def _with_type_names(user: Object, names: Mapping[Path, Path]) -> Object:
         written = field is not None and field.name == "written"  # the text of a query stays as it is
         return renamed(value) if isinstance(value, TYPES) and not written else value
 
-    columns = tuple(replace(c, type=renamed(c.type)) for c in user.columns)
+    columns = tuple(replace(column, type=renamed(column.type)) for column in user.columns)
     body = None if user.body is None else renamed(user.body)
     definition = user.definition and rewrite(user.definition, change)
     return replace(user, columns=columns, body=body, definition=definition)
 
 
-def _redefine(draft: CatalogBuilder, change: DefinitionChanged) -> None:
+def _redefine(draft: CatalogBuilder, change: c.DefinitionChanged) -> None:
     old = draft.view().get(change.id)
     if old.kind is Kind.SECRET:
         raise InternalError("a secret is changed by SecretChanged")
@@ -182,7 +172,7 @@ def _redefine(draft: CatalogBuilder, change: DefinitionChanged) -> None:
     draft.put(new)
 
 
-def _change_columns(draft: CatalogBuilder, change: ColumnsChanged) -> None:
+def _change_columns(draft: CatalogBuilder, change: c.ColumnsChanged) -> None:
     old = draft.view().get(change.id)
     new = replace(old, columns=_merge_columns(old, change.columns), growth=change.growth or old.growth)
     _check_definition(draft.view(), new)
@@ -190,22 +180,22 @@ def _change_columns(draft: CatalogBuilder, change: ColumnsChanged) -> None:
 
 
 def _merge_columns(old: Object, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    known = {c.id: c for c in old.columns}
-    reused = [c.id for c in columns if c.id not in known and c.id < old.next_column]
+    known = {column.id: column for column in old.columns}
+    reused = [column.id for column in columns if column.id not in known and column.id < old.next_column]
     if reused:
         raise InternalError(f'column ids {reused} of {old.kind} "{old.name}" were used before')
-    return tuple(_keep_comment(known.get(c.id), c) for c in columns)
+    return tuple(_keep_comment(known.get(column.id), column) for column in columns)
 
 
 def _keep_comment(old: Column | None, new: Column) -> Column:
-    """Only COMMENT ON changes what a user has said about a column."""
+    """The new column with the comment that a user gave the old one. Only COMMENT ON changes such a comment."""
     if old is None:
         return new
     kept = Comment(old.comment.explicit, new.comment.imported, old.comment.suppressed)
     return replace(new, comment=kept)
 
 
-def _comment(draft: CatalogBuilder, change: CommentSet) -> None:
+def _comment(draft: CatalogBuilder, change: c.CommentSet) -> None:
     target = draft.view().get(change.id)
     place = target if change.column is None else target.column(change.column)
     if place is None:
@@ -214,7 +204,7 @@ def _comment(draft: CatalogBuilder, change: CommentSet) -> None:
     draft.put(with_comment(target, change.column, comment))
 
 
-def _change_secret(draft: CatalogBuilder, change: SecretChanged) -> None:
+def _change_secret(draft: CatalogBuilder, change: c.SecretChanged) -> None:
     target = draft.view().get(change.id)
     if target.kind is not Kind.SECRET:
         raise InternalError(f'{target.kind} "{target.name}" is not a secret')
@@ -223,7 +213,7 @@ def _change_secret(draft: CatalogBuilder, change: SecretChanged) -> None:
     draft.put(replace(target, statement=statement))
 
 
-def _set_task_state(draft: CatalogBuilder, change: TaskStateSet) -> None:
+def _set_task_state(draft: CatalogBuilder, change: c.TaskStateSet) -> None:
     target = draft.view().get(change.id)
     if target.kind not in CAN_BE_TASKS:
         raise InternalError(f'{target.kind} "{target.name}" is not a task')
@@ -250,7 +240,9 @@ def _check_name(view: Catalog, new: Object) -> None:
 
 def _check_definition(view: Catalog, new: Object) -> None:
     """Check that columns have different ids and names, that everything the object uses exists, and that there is no cycle."""
-    if len({c.id for c in new.columns}) < len(new.columns) or len({c.name for c in new.columns}) < len(new.columns):
+    if len({column.id for column in new.columns}) < len(new.columns) or len(
+        {column.name for column in new.columns}
+    ) < len(new.columns):
         raise InternalError(f'{new.kind} "{new.name}" has two columns with the same id or name')
     missing = [d.on for d in new.dependencies if d.on not in view.objects and d.on != new.id]
     if missing:
@@ -264,7 +256,7 @@ def _check_definition(view: Catalog, new: Object) -> None:
 def _cycle(view: Catalog, new: Object) -> tuple[str, ...]:
     if any(d.on == new.id for d in new.dependencies):
         return new.name, new.name
-    if new.id not in view.users:  # nobody uses it, so nothing it uses can lead back
+    if new.id not in view.users:  # nobody uses it, so there can be no cycle through it
         return ()
     return tuple(view.display_name(o.id) for o in find_cycle(view, new.id, new.dependencies))
 
@@ -272,7 +264,7 @@ def _cycle(view: Catalog, new: Object) -> tuple[str, ...]:
 def _check_types_listed(view: Catalog, new: Object) -> None:
     """A rename finds the users of a type through their dependencies, so every type that is mentioned must be one."""
     listed = {d.on for d in new.dependencies if d.use is DependencyKind.TYPE}
-    types = [c.type for c in new.columns] + ([new.body] if new.body is not None else [])
+    types = [column.type for column in new.columns] + ([new.body] if new.body is not None else [])
     for path in (path for type_ in types for path in named_types(type_)):
         used = type_by_path(view, path)
         if used is None or used.id not in listed:

@@ -1,7 +1,7 @@
-"""What can happen to a catalog: a closed list. A plan is a list of these, and nothing else changes a catalog.
+"""The closed list of changes of a catalog. Plans consist of these, and nothing else changes a catalog.
 
-Changes carry ids, so they mean the same whatever the objects are called when they are applied. Whoever makes an
-`ObjectCreated` takes its id from `Catalog.next_id`; columns get theirs from `Object.next_column`.
+Changes refer to objects by id, so a rename in between does not matter. The id of a new object is `Catalog.next_id`, and
+ids of new columns start at `Object.next_column`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate.catalog.objects import Column, Dependency, DesiredTaskState, Growth, Object
+from headgate.catalog.positions import RecordPosition
 from headgate.catalog.secrets import SecretSource
 from headgate.schema.types import Type
 from headgate.sql.statement import Create
@@ -52,10 +53,10 @@ class DefinitionChanged:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsChanged:
-    """A schema change that was followed, or a view whose query has another meaning: all columns from now on, in order.
-    Without ``growth``, rows come as before.
+    """All columns of an object from now on, in order, after a schema change that it followed or a replaced view below it.
+    Without ``growth``, the growth stays the same.
 
-    Here and in `DefinitionChanged`, columns with a known id are the old ones, whatever they are called now.
+    Here and in `DefinitionChanged`, a column with a known id is the old column, even if it has another name.
     """
 
     id: int
@@ -96,10 +97,10 @@ Change: TypeAlias = (
 class Commit:
     """The changes of one statement, or of one schema change that is followed, and what the history records about them.
 
-    `cause` is "statement" or what else brought them; `position` is the record that did, if one did.
+    `cause` is "statement", or the reason of any other change. `position` is the record that brought a schema change.
     """
 
     changes: tuple[Change, ...]
     cause: str
     statement: str | None = None
-    position: str | None = None
+    position: RecordPosition | None = None

@@ -1,4 +1,4 @@
-"""What uses what: who would be hurt by a change, in which order things can go, and where dependencies go round.
+"""The graph of dependencies: users of an object, the order in which objects can be dropped, and cycles.
 
 All walks are loops, not recursion: a chain of views may be longer than Python's stack.
 """
@@ -33,7 +33,7 @@ def upstream(catalog: Catalog, id_: int) -> tuple[Object, ...]:
 
 
 def drop_order(catalog: Catalog, ids: Iterable[int]) -> tuple[Object, ...]:
-    """All that DROP … CASCADE of these objects drops: contents and users first, each object after all of them."""
+    """Everything that DROP … CASCADE of these objects drops, in order: contents and users come before what they use."""
     starts = tuple(ids)
     contents = _contents(catalog) if any(catalog.get(i).kind in CONTAINERS for i in starts) else {}
     done: dict[int, Object] = {}

@@ -1,7 +1,7 @@
 """History and events of changes. Pure.
 
-The history has one line per object or column that a change touched. Lines hold names and types as they were at that time,
-never the text of a comment, a literal of a statement or a secret. Events are for the controller, which reads them in order.
+The history has one line for each object or column that a change touched. Lines contain names and types as they were at
+that time, and never the text of a comment, a literal of a statement or a secret. Events are shorter: one for each change.
 """
 
 from __future__ import annotations
@@ -12,19 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
+from headgate.catalog import changes as c
 from headgate.catalog.apply import AppliedChange
-from headgate.catalog.changes import (
-    Change,
-    ColumnsChanged,
-    CommentSet,
-    DefinitionChanged,
-    ObjectCreated,
-    ObjectDropped,
-    ObjectRenamed,
-    SecretChanged,
-    TaskStateSet,
-)
 from headgate.catalog.objects import Column, DesiredTaskState, Object
+from headgate.catalog.positions import RecordPosition
 from headgate.schema.names import quote_identifier
 from headgate.schema.render import print_type
 
@@ -39,7 +30,7 @@ class Entry:
     object: str
     change: str
     cause: str
-    position: str | None
+    position: RecordPosition | None
     statement: str | None
 
 
@@ -48,19 +39,19 @@ def describe(step: AppliedChange) -> tuple[str, ...]:
     if step.before is None or step.after is None:
         return (_came_or_went(step),)
     match step.change:
-        case ObjectCreated() | ObjectDropped():
+        case c.ObjectCreated() | c.ObjectDropped():
             return ()
-        case ObjectRenamed():
+        case c.ObjectRenamed():
             return (f"renamed from {step.name_before} to {step.name_after}",)
-        case DefinitionChanged():
+        case c.DefinitionChanged():
             return (f"redefined {step.after.kind}", *_columns(step.before, step.after))
-        case ColumnsChanged():
+        case c.ColumnsChanged():
             return tuple(_columns(step.before, step.after)) or ("columns unchanged",)
-        case CommentSet():
+        case c.CommentSet():
             return (_comment(step.change, step.after),)
-        case SecretChanged():
+        case c.SecretChanged():
             return ("secret changed",)
-        case TaskStateSet():
+        case c.TaskStateSet():
             return ("paused" if step.change.desired is DesiredTaskState.PAUSED else "resumed",)
         case _:
             assert_never(step.change)
@@ -72,14 +63,14 @@ def _came_or_went(step: AppliedChange) -> str:
     return f"dropped {step.before.kind}" if step.before is not None else "nothing"
 
 
-def _comment(change: CommentSet, target: Object) -> str:
+def _comment(change: c.CommentSet, target: Object) -> str:
     column = target.column(change.column) if change.column is not None else None
     place = "comment" if column is None else f"comment on column {quote_identifier(column.name)}"
     return f"{place} {'set' if change.text is not None else 'removed'}"
 
 
 def _columns(before: Object, after: Object) -> Iterator[str]:
-    old, new = {c.id: c for c in before.columns}, {c.id: c for c in after.columns}
+    old, new = {column.id: column for column in before.columns}, {column.id: column for column in after.columns}
     for id_, column in new.items():
         if id_ not in old:
             yield f"column {quote_identifier(column.name)} added as {_short(column)}"
@@ -90,6 +81,8 @@ def _columns(before: Object, after: Object) -> Iterator[str]:
     kept = [i for i in old if i in new]
     if kept != [i for i in new if i in old]:
         yield "columns reordered"
+    if before.growth is not after.growth and after.growth is not None:
+        yield f"rows come by {after.growth} now"
 
 
 def _column(old: Column, new: Column) -> Iterator[str]:
@@ -134,23 +127,19 @@ class Event:
     detail: str | None
 
 
-def event_of(change: Change) -> EventKind:
-    match change:
-        case ObjectCreated():
-            return EventKind.CREATED
-        case ObjectDropped():
-            return EventKind.DROPPED
-        case ObjectRenamed():
-            return EventKind.RENAMED
-        case DefinitionChanged():
-            return EventKind.REDEFINED
-        case ColumnsChanged():
-            return EventKind.COLUMNS_CHANGED
-        case CommentSet():
-            return EventKind.COMMENTED
-        case SecretChanged():
-            return EventKind.SECRET_CHANGED
-        case TaskStateSet():
-            return EventKind.PAUSED if change.desired is DesiredTaskState.PAUSED else EventKind.RESUMED
-        case _:
-            assert_never(change)
+_EVENTS = {
+    c.ObjectCreated: EventKind.CREATED,
+    c.ObjectDropped: EventKind.DROPPED,
+    c.ObjectRenamed: EventKind.RENAMED,
+    c.DefinitionChanged: EventKind.REDEFINED,
+    c.ColumnsChanged: EventKind.COLUMNS_CHANGED,
+    c.CommentSet: EventKind.COMMENTED,
+    c.SecretChanged: EventKind.SECRET_CHANGED,
+}
+
+
+def event_of(change: c.Change) -> EventKind:
+    """The event that the catalog records for a change."""
+    if isinstance(change, c.TaskStateSet):
+        return EventKind.PAUSED if change.desired is DesiredTaskState.PAUSED else EventKind.RESUMED
+    return _EVENTS[type(change)]

@@ -1,8 +1,8 @@
 """Find the object that a name means, by the search path and the rules of case.
 
 A name has one to three parts: `object`, `schema.object`, `database.schema.object`. One part is looked for in each
-schema of the search path in turn, two in the databases of the search path. Each part by itself follows the rule of
-`headgate.schema.names`: without quotes any case will do if one candidate exists, in quotes only the exact name.
+schema of the search path in turn, two in the databases of the search path. Each part follows the rule of
+`headgate.schema.names`: without quotes any case matches if there is one candidate, in quotes only the exact name matches.
 """
 
 from __future__ import annotations
@@ -11,19 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from headgate.catalog import errors
 from headgate.catalog.catalog import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
-from headgate.catalog.errors import (
-    AlreadyExists,
-    AmbiguousColumn,
-    AmbiguousName,
-    CatalogError,
-    NameTooLong,
-    NoColumns,
-    ReservedName,
-    UnknownColumn,
-    UnknownObject,
-    WrongKind,
-)
+from headgate.catalog.errors import CatalogError, UnknownObject, WrongKind
 from headgate.catalog.objects import ROOT, Column, Namespace, Object, namespace_of
 from headgate.errors import Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
@@ -104,33 +94,33 @@ def owned_column(catalog: Catalog, owner: Object, name: ObjectName) -> Column:
 def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Column:
     """The column of a relation or record type that the identifier means."""
     if not relation.columns:
-        raise NoColumns(relation.kind, catalog.display_name(relation.id))
+        raise errors.NoColumns(relation.kind, catalog.display_name(relation.id))
     match find_name(column.name, column.quoted, (c.name for c in relation.columns)):
         case Found(name):
             return next(c for c in relation.columns if c.name == name)
         case Ambiguous(candidates):
             quoted = tuple(force_quotes(c) for c in candidates)
-            raise AmbiguousColumn(column.name, relation.kind, catalog.display_name(relation.id), quoted)
-        case NotFound(similar):
+            raise errors.AmbiguousColumn(column.name, relation.kind, catalog.display_name(relation.id), quoted)
+        case NotFound() as missing:
             columns = if_few(c.name for c in relation.columns)
             shown = catalog.display_name(relation.id)
-            raise UnknownColumn(column.name, relation.kind, shown, similar, columns=columns)
+            raise errors.UnknownColumn(column.name, relation.kind, shown, missing.similar, columns=columns)
 
 
 def parent_and_name(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> tuple[int, str]:
-    """Parent and name for a new object; an error if its schema is unknown or the name is taken.
+    """The parent and the exact name of a new object. Raises if its schema does not exist or the name is taken.
 
-    Written without quotes, a name is taken if it would find an existing object of that namespace in the same schema
-    whatever the case, because it already means that object; in quotes it is taken only by exactly itself.
+    A name without quotes is taken if it finds an object of that namespace in the schema in any case, because it already
+    means that object. A name in quotes is taken only by an object of exactly that name.
     """
     with _at(name):
         parent, new = _parent(catalog, path, name.parts, kind), name.parts[-1]
         if kind is Kind.SCHEMA and fold(new.name) in SYSTEM_SCHEMAS:
-            raise ReservedName(kind, new.name)
+            raise errors.ReservedName(kind, new.name)
         same = catalog.find_any_case(parent, namespace_of(kind), new.name)
         taken = [o for o in same if o.name == new.name] or ([] if new.quoted else same)
         if taken:
-            raise AlreadyExists(taken[0].kind, new.name, taken[0].name)
+            raise errors.AlreadyExists(taken[0].kind, new.name, taken[0].name)
         return parent, new.name
 
 
@@ -146,7 +136,7 @@ def _parent(catalog: Catalog, path: SearchPath, name: Name, kind: Kind) -> int:
         first = path.entries[0] if path.entries else DEFAULT_PATH.entries[0]
         return _schema(catalog, path, _quoted(first)).id
     if fold(name[-2].name) in SYSTEM_SCHEMAS:
-        raise ReservedName("schema", name[-2].name)
+        raise errors.ReservedName("schema", name[-2].name)
     return _schema(catalog, path, name[:-1]).id
 
 
@@ -208,7 +198,7 @@ def _match_case(catalog: Catalog, same: Sequence[Object], written: Identifier) -
         case Found(name):
             return next(o for o in same if o.name == name)
         case Ambiguous():
-            raise AmbiguousName(written.name, tuple(_quoted_name(catalog, o) for o in same))
+            raise errors.AmbiguousName(written.name, tuple(_quoted_name(catalog, o) for o in same))
         case NotFound():
             return None
 
@@ -273,4 +263,10 @@ def _text(name: Name) -> str:
 
 def _check_parts(name: Name, most: int) -> None:
     if len(name) > most:
-        raise NameTooLong(_text(name), most)
+        raise errors.NameTooLong(_text(name), most)
+
+
+def is_name_of(written: ObjectName, shown: str) -> bool:
+    """Whether a name in a statement means the object that is shown by this name. Only quoted names mind the case."""
+    quoted = any(part.quoted for part in written.parts)
+    return str(written) == shown if quoted else fold(str(written)) == fold(shown)

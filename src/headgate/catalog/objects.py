@@ -1,8 +1,7 @@
 """What a catalog holds: objects of every kind, their columns, comments and dependencies. Frozen values only.
 
-An object and a column are known by their ids, which are never used twice; names are only what they are called
-at present. A database and a schema are objects too: a schema's parent is its database, any other object's parent
-is its schema, a database has none.
+Objects and columns are identified by their ids, which are never used twice. Names can change. Databases and schemas are
+objects too: the parent of a schema is its database, the parent of any other object is its schema, a database has none.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class Namespace(enum.StrEnum):
     CAPTURE = "capture"
 
 
-# Whatever has rows is a relation; whatever moves rows is a task.
+# A kind that moves rows is a task. A kind that has rows is a relation (`RELATIONS`).
 TASKS = frozenset({Kind.SINK, Kind.MATERIALIZATION, Kind.CAPTURE, Kind.MATERIALIZED_VIEW})
-CAN_BE_TASKS = TASKS | {Kind.STREAM, Kind.TABLE, Kind.COLLECTION}  # these are when made with AS SELECT
+CAN_BE_TASKS = TASKS | {Kind.STREAM, Kind.TABLE, Kind.COLLECTION}  # these are tasks if they are created with AS SELECT
 
 
 def namespace_of(kind: Kind) -> Namespace:
@@ -47,8 +46,8 @@ def namespace_of(kind: Kind) -> Namespace:
 
 
 class Growth(enum.StrEnum):
-    """How the rows of a relation come: only more of them; later ones in place of earlier ones by key; or they come and
-    go, and no key is known."""
+    """How the rows of a relation change: rows are only added, later rows replace earlier ones by key, or rows come and go
+    and no key is known."""
 
     APPEND = "append"
     KEYED = "keyed"
@@ -110,11 +109,10 @@ class Column:
 class Object:
     """One entry of the catalog.
 
-    `statement` is the text that the user wrote. `definition` is the CREATE statement with every outside answer in it; a
-    secret and the objects that every catalog begins with have none. `created` is an instant in UTC. A type that is a
-    record has its fields as columns, any other type has a `body`. So does a sink without schemas, once its relation got
-    another key type: the type of the keys in its topic. Only relations have a `growth`. `next_column` is the
-    first column id never used.
+    `statement` is the text that the user wrote. `definition` is the resolved and purified CREATE statement; a secret and the
+    objects that every catalog starts with have none. `created` is in UTC. A type that is a record has its fields as columns,
+    any other type has a `body`. A sink without schemas gets a `body` when its relation gets another key type: it is the type
+    of the keys in its topic. Only relations have a `growth`. `next_column` is the first column id never used.
     """
 
     id: int
@@ -150,21 +148,6 @@ class Object:
     def as_type(self) -> Type:
         """The type that a type object is a name for."""
         return self.row_type() if self.body is None else self.body
-
-
-def columns_of(record: Record, keys: frozenset[str] = frozenset(), first: int = 1) -> tuple[Column, ...]:
-    """The columns of a new object over a record type; the docs of its fields become imported comments."""
-    return tuple(
-        Column(
-            first + position,
-            f.name,
-            f.type,
-            f.nullable,
-            f.name in keys,
-            comment=Comment(imported=f.doc),
-        )
-        for position, f in enumerate(record.fields)
-    )
 
 
 def with_comment(target: Object, column: int | None, comment: Comment) -> Object:

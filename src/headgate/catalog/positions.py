@@ -1,6 +1,6 @@
 """Positions: how far a task has read each of its inputs. A tagged value, stored as JSON with the member `kind`.
 
-The catalog stores positions and the runtime makes them, so they live here, below both. A position stands between two
+The runtime makes positions and the catalog stores them, so they are defined here, below both. A position lies between two
 records: everything before it has been read.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -83,7 +83,7 @@ def lag(start: Positions, end: Positions) -> int:
 
 
 def reaches(end: Positions, mark: Positions) -> bool:
-    """Whether `end` is nowhere before `mark`. False if an input or a topic is another one than that of the mark."""
+    """Whether `end` is at or behind `mark` for every input. False if the mark has an input or a topic that `end` lacks."""
     return all(id_ in end and _reaches(end[id_], position) for id_, position in mark.items())
 
 
@@ -92,10 +92,8 @@ def _reaches(end: Position, mark: Position) -> bool:
         case KafkaPosition(), KafkaPosition():
             return end.topic_id == mark.topic_id and distance(end, mark) == 0
         case LogPosition(), LogPosition():
-            return (end.relation, end.generation) == (
-                mark.relation,
-                mark.generation,
-            ) and end.number >= mark.number
+            same = (end.relation, end.generation) == (mark.relation, mark.generation)
+            return same and end.number >= mark.number
         case LsnPosition(), LsnPosition():
             return end.slot == mark.slot and end.lsn >= mark.lsn
         case SequencePosition(), SequencePosition():
@@ -158,25 +156,12 @@ _KINDS: dict[str, type[Position]] = {
     "sequence": SequencePosition,
 }
 _RECORD_KINDS: dict[str, type[RecordPosition]] = {"kafka": KafkaRecord, "sequence": SequenceRecord}
+_NAMES = {cls: kind for kinds in (_KINDS, _RECORD_KINDS) for kind, cls in kinds.items()}
 
 
 def to_json(value: Position | RecordPosition) -> dict[str, Any]:
     """A JSON object with the member `kind` first."""
-    return {"kind": _kind(value), **asdict(value)}
-
-
-def _kind(value: Position | RecordPosition) -> str:
-    match value:
-        case KafkaPosition() | KafkaRecord():
-            return "kafka"
-        case LogPosition():
-            return "log"
-        case LsnPosition():
-            return "lsn"
-        case SequencePosition() | SequenceRecord():
-            return "sequence"
-        case _:
-            assert_never(value)
+    return {"kind": _NAMES[type(value)], **asdict(value)}
 
 
 def from_json(value: Mapping[str, Any]) -> Position:
@@ -211,8 +196,3 @@ def dump_record(position: RecordPosition) -> str:
 def load_record(text: str) -> RecordPosition:
     """The inverse of `dump_record`."""
     return record_from_json(orjson.loads(text))
-
-
-def spark_offsets(position: KafkaPosition) -> str:
-    """Offsets as Spark's Kafka reader takes them in `startingOffsets` and `endingOffsets`."""
-    return orjson.dumps({position.topic: {str(p): o for p, o in position.by_partition.items()}}).decode()

@@ -1,7 +1,7 @@
-"""Secrets: values that do not print, what the catalog keeps in their place, and the vault that seals them.
+"""Secrets: values that do not print, what the catalog stores instead of them, and the vault that encrypts them.
 
-The catalog holds a `SecretSource`: a sealed value, or the name of the place to read at use. Pure code; keys and
-places are read by `store.keys`.
+The catalog stores a `SecretSource`: an encrypted value, or the place from which the value is read at use. This module does
+no I/O; `store.keys` reads keys and places.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """One record that could not be taken: where it lies, what was expected, why not. `raw` is not shown by `*`."""
+    """One record that could not be taken: where it lies, what was expected, why not. `raw` is not shown by `*`, and is None
+    if it was not read."""
 
     object: int
     task: int
@@ -101,3 +102,15 @@ class Quarantined:
     @property
     def offset(self) -> int | None:
         return self.position.offset if isinstance(self.position, KafkaRecord) else None
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineFolder:
+    """A folder of the warehouse with the rejected records of one batch, which are too many for the catalog. The catalog knows
+    their number; asking for it reads no record."""
+
+    name: str
+    object: int
+    task: int
+    batch: int
+    records: int

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -28,10 +28,10 @@ from headgate.cli.output import (
     print_json,
     print_table,
 )
-from headgate.cli.settings import project_option
+from headgate.cli.settings import project_option, read_settings
 from headgate.embedded.process import lifeline_command
 from headgate.errors import HeadgateError
-from headgate.serve.client import EngineClient, started_engine, token_file
+from headgate.serve.client import EngineClient, start_engine, token_file
 from headgate.serve.errors import EngineNotRunning, EngineUnreachable
 from headgate.serve.protocol import Done, Event, Failed, read_event
 from headgate.sql.redact import redacted_diagnostic
@@ -39,10 +39,14 @@ from headgate.sql.script import decode_source, parse_script
 
 TOKEN_VARIABLE = "HEADGATE_TOKEN"
 LAZY_SPARK = {"HEADGATE_SPARK_EAGER": "false"}  # most commands need no Spark, which takes 10 s to start
+ENGINE_WAS_TEMPORARY = (
+    "the engine ran only for this command, and tasks run only while an engine does: start one with `headgate serve`"
+)
 SCRIPT_TIMEOUT = 600.0  # seconds to plan and do a whole script, which may create topics and schemas
 
 
 def _checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
+    """The value of `--url`, refused with an example if it is no address."""
     try:
         parts = urlsplit(url or "http://engine")
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -68,6 +72,11 @@ class ConnectedEngine:
     client: EngineClient
     started: bool = False
 
+    def warn_if_temporary(self, changed: bool) -> None:
+        """Warn that what the command ``changed`` does not run on, if the engine ends with the command."""
+        if self.started and changed:
+            click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
+
 
 @contextmanager
 def connect_engine(project: Path, url: str | None) -> Iterator[ConnectedEngine]:
@@ -81,9 +90,8 @@ def connect_engine(project: Path, url: str | None) -> Iterator[ConnectedEngine]:
         return
     with _close_uninterrupted() as stack:
         with _status("starting an engine"):
-            engine = stack.enter_context(
-                started_engine(folder, environment=LAZY_SPARK, prefix=lifeline_command(signal.SIGTERM))
-            )
+            prefix = lifeline_command(signal.SIGTERM)
+            engine = stack.enter_context(start_engine(folder, environment=LAZY_SPARK, prefix=prefix))
         yield ConnectedEngine(engine.client, started=True)
 
 
@@ -127,6 +135,7 @@ def send_script(client: EngineClient, path: str, sql: str) -> Iterator[Event]:
 
 
 def _read_token(folder: Path) -> str:
+    """The token of an engine with a URL: from the environment, otherwise from the project folder."""
     if TOKEN_VARIABLE in os.environ:
         return os.environ[TOKEN_VARIABLE]
     try:
@@ -144,6 +153,14 @@ def read_script(file: Path) -> str:
     return decode_source(source)
 
 
+def read_checked_script(file: Path, url: str | None, output: Output) -> str:
+    """The text of a file. Without a URL it is parsed first, because an engine may have to be started for it."""
+    text = read_script(file)
+    if url is None:
+        check_script(text, output)
+    return text
+
+
 def check_script(text: str, output: Output) -> int:
     """Parse a script before an engine is started for it. Returns the number of statements.
 
@@ -152,21 +169,19 @@ def check_script(text: str, output: Output) -> int:
     try:
         return len(parse_script(text))
     except HeadgateError as error:
-        exit_with(error, text, output)
-
-
-def exit_with(error: HeadgateError, text: str, output: Output) -> NoReturn:
-    """Print an error with its place in the script, secrets hidden, and exit."""
-    print_diagnostic(redacted_diagnostic(error, text), output)
-    sys.exit(exit_status(error))
+        print_diagnostic(redacted_diagnostic(error, text), output)
+        sys.exit(exit_status(error))
 
 
 if TYPE_CHECKING:
     from headgate.embedded.doctor import Finding
 
 
+script_argument = click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+
+
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@script_argument
 @project_option
 @url_option
 @output_option
@@ -177,9 +192,7 @@ def apply(file: Path, project: Path, url: str | None, output: Output) -> None:
     says which statement to write. Objects that the script does not name are left alone. The whole script is planned
     before any of it is done.
     """
-    text = read_script(file)
-    if url is None:
-        check_script(text, output)
+    text = read_checked_script(file, url, output)
     with connect_engine(project, url) as connected:
         status = apply_script(connected, text, output)
     sys.exit(status)
@@ -188,13 +201,13 @@ def apply(file: Path, project: Path, url: str | None, output: Output) -> None:
 def apply_script(connected: ConnectedEngine, text: str, output: Output, *, runs_on: bool = False) -> int:
     """Apply a script and return the exit status. ``runs_on`` means that the engine is not stopped afterwards."""
     result = print_answer(send_script(connected.client, "/api/apply", text), output)
-    if connected.started and result.changed and not runs_on:
-        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
+    if not runs_on:
+        connected.warn_if_temporary(result.changed)
     return result.status
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@script_argument
 @project_option
 @url_option
 @output_option
@@ -204,18 +217,13 @@ def plan(file: Path, project: Path, url: str | None, output: Output) -> None:
     One row per statement: the object, whether it would be created, changed or kept, its columns, and the topics and
     schemas that would be created.
     """
-    text = read_script(file)
-    if url is None:
-        check_script(text, output)
+    text = read_checked_script(file, url, output)
     with connect_engine(project, url) as connected:
         status = print_answer(send_script(connected.client, "/api/plan", text), output).status
     sys.exit(status)
 
 
 INTERRUPTED = 130  # the exit status that shells use after Ctrl-C
-ENGINE_WAS_TEMPORARY = (
-    "the engine ran only for this command, and tasks run only while an engine does: start one with `headgate serve`"
-)
 
 
 @click.command()
@@ -244,14 +252,14 @@ def sql(file: Path | None, command: str | None, project: Path, url: str | None, 
 
 
 def _send(connected: ConnectedEngine, text: str, output: Output) -> int:
+    """Send statements and print their answer. Ctrl-C cancels them in the engine."""
     try:
         with closing(connected.client.run(text)) as events:
             result = print_answer(events, output)
     except KeyboardInterrupt:
         click.echo("cancelled", err=True)
         return INTERRUPTED
-    if connected.started and result.changed:
-        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
+    connected.warn_if_temporary(result.changed)
     return result.status
 
 
@@ -260,8 +268,7 @@ def _open_shell(project: Path, url: str | None) -> None:
 
     with connect_engine(project, url) as connected:
         changed = Shell(connected.client, history_file(project.absolute(), url)).run()
-    if connected.started and changed:
-        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
+    connected.warn_if_temporary(changed)
 
 
 @click.group()
@@ -296,9 +303,10 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 @click.command()
+@project_option
 @folder_option
 @output_option
-def doctor(folder: str, output: str) -> None:
+def doctor(project: Path, folder: str, output: str) -> None:
     """Check Python, Java, jars, ports, memory, disk and the world, and say how to repair what is wrong.
 
     The exit status is 1 if a check fails. Warnings do not count.
@@ -306,7 +314,7 @@ def doctor(folder: str, output: str) -> None:
     # Imported here, because it imports the clients of all services, which other commands do not need.
     from headgate.embedded.doctor import examine
 
-    findings = list(examine(Path(folder)))
+    findings = list(examine(Path(folder), read_settings(project).spark.memory))
     if output == "json":
         print_json(findings)
     else:

@@ -11,11 +11,7 @@ from headgate.errors import ErrorGroup, HeadgateError
 
 # Command -> its module, its name there, and its line in the list of commands.
 COMMANDS = {
-    "apply": (
-        "headgate.cli.commands",
-        "apply",
-        "Create and change what a script describes.",
-    ),
+    "apply": ("headgate.cli.commands", "apply", "Create and change what a script describes."),
     "catalog": ("headgate.cli.commands", "catalog", "Work on a project's catalog while no engine runs."),
     "doctor": ("headgate.cli.commands", "doctor", "Check what Headgate needs, and say how to repair it."),
     "plan": ("headgate.cli.commands", "plan", "Show what `apply` would do, without doing it."),
@@ -27,17 +23,7 @@ COMMANDS = {
 }
 
 # Exit status by family of errors. Any other failure is 1; click uses 2 for wrong usage.
-EXIT_STATUS = {
-    "SQL": 10,
-    "SCH": 11,
-    "PLN": 12,
-    "CAT": 13,
-    "CON": 14,
-    "RUN": 15,
-    "REG": 16,
-    "WLD": 17,
-    "CLI": 18,
-}
+EXIT_STATUS = {"SQL": 10, "SCH": 11, "PLN": 12, "CAT": 13, "CON": 14, "RUN": 15, "REG": 16, "WLD": 17, "CLI": 18}
 
 
 class Commands(click.Group):

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Literal, Protocol, Self, assert_never
 
 import click
@@ -58,7 +57,8 @@ class ScriptResult:
 
 def print_answer(events: Iterator[Event], output: Output) -> ScriptResult:
     """Print all events as they arrive. The caller closes ``events`` after Ctrl-C, which cancels the statement."""
-    result, printer = ScriptResult(), make_printer(output)
+    result = ScriptResult()
+    printer: Printer = JsonPrinter() if output == "json" else TablePrinter()
     with Spinner() as spinner:
         for event in events:
             result.take(event)
@@ -68,10 +68,6 @@ def print_answer(events: Iterator[Event], output: Output) -> ScriptResult:
                 with spinner.hidden():
                     printer.take(event)
     return result
-
-
-def make_printer(output: Output) -> Printer:
-    return JsonPrinter() if output == "json" else TablePrinter()
 
 
 class TablePrinter:
@@ -103,6 +99,7 @@ class TablePrinter:
                 assert_never(event)
 
     def _end(self, tag: str) -> None:
+        """End a statement: with its tag, or with the number of rows of its result."""
         if self._columns is None:
             click.echo(tag)
             return
@@ -112,6 +109,7 @@ class TablePrinter:
         self._columns = None
 
     def _print_page(self) -> None:
+        """Print the rows collected so far. Only the first page has a header."""
         within = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         lines = table_lines(self._columns or (), self._rows, within)
         for line in lines[2:] if self._printed else lines:
@@ -216,9 +214,7 @@ class Spinner:
         self._start_soon()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
 
@@ -251,11 +247,7 @@ def print_json(value: Any) -> None:
 
 
 output_option = click.option(
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Form of the output.",
+    "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Form of the output."
 )
 folder_option = click.option(
     "--folder",

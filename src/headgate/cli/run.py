@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 import click
 from rich.console import Console
@@ -22,30 +22,22 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from headgate.cli.commands import apply_script, check_script, connect_engine, read_script, url_option
+from headgate.cli.commands import apply_script, connect_engine, read_checked_script, script_argument, url_option
 from headgate.cli.errors import NothingToRun
 from headgate.cli.main import exit_status_of
 from headgate.cli.output import Output, escape_control, output_option, print_answer
 from headgate.cli.settings import project_option
 from headgate.serve.client import EngineClient
-from headgate.serve.errors import EngineUnreachable
-from headgate.serve.protocol import Columns, Failed, Rows
 
 POLL_INTERVAL = 1.0  # seconds between two reads of the tasks
 STATUS_TIMEOUT = 60.0  # seconds for SHOW TASKS
 IDLE_LOOKS = 2  # a task is idle if it has no lag so many times in a row
-COLOURS = {
-    "running": "green",
-    "starting": "yellow",
-    "halted": "bold red",
-    "disabled": "dim",
-    "stopped": "dim",
-}
+COLOURS = {"running": "green", "starting": "yellow", "halted": "bold red", "disabled": "dim", "stopped": "dim"}
 _CODE = re.compile(r"error ([A-Z]+-\d+):")
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@script_argument
 @click.option("--once", is_flag=True, help="Process the records that exist, then end.")
 @project_option
 @url_option
@@ -56,13 +48,12 @@ def run(file: Path, once: bool, project: Path, url: str | None, output: Output) 
     Ctrl-C ends the command: tasks finish their batch. An engine that ran before goes on. With --once the command ends
     when the existing records are processed; the exit status is not 0 if a task halted.
     """
-    text = read_script(file)
-    if url is None:
-        check_script(text, output)
+    text = read_checked_script(file, url, output)
     began = datetime.now(UTC)
     with connect_engine(project, url) as connected:
         status = apply_script(connected, text, output, runs_on=True)
         if status == 0:
+            # An engine that ran before has true states. One that was just started begins with those of an earlier one.
             idle = IdleDetector(began if connected.started else None) if once else None
             status = _watch(connected.client, idle, output)
     sys.exit(status)
@@ -148,22 +139,11 @@ class Task:
 
 def read_tasks(client: EngineClient) -> tuple[Task, ...]:
     """All tasks of the catalog, in the order of their creation. Raises EngineUnreachable."""
-    names: list[str] = []
-    tasks: list[Task] = []
-    for event in client.run("SHOW TASKS;", STATUS_TIMEOUT):
-        match event:
-            case Columns(columns):
-                names = [column.name for column in columns]
-            case Rows(rows):
-                tasks += [_task(dict(zip(names, row, strict=True))) for row in rows]
-            case Failed(diagnostic):
-                raise EngineUnreachable(client.url, diagnostic.message)
-            case _:
-                pass
-    return tuple(tasks)
+    return tuple(map(_task, client.rows("SHOW TASKS;", STATUS_TIMEOUT)))
 
 
-def _task(row: dict[str, object]) -> Task:
+def _task(row: Mapping[str, object]) -> Task:
+    """A task from a row of SHOW TASKS."""
     return Task(
         str(row["name"]),
         str(row["kind"]),
@@ -209,6 +189,7 @@ class IdleDetector:
         return all(done)
 
     def _is_done(self, task: Task) -> bool:
+        """Whether one task has nothing left to do. A halted task does nothing more either."""
         if self._after is not None and task.since < self._after:
             return False
         if task.state in ("halted", "disabled"):
@@ -222,11 +203,8 @@ def task_table(tasks: Sequence[Task], rates: dict[str, float]) -> Table:
     """The table for a terminal. Of an error it shows the first line."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in ("task", "kind", "state", "rows/s", "rows", "lag", "last error"):
-        table.add_column(
-            name,
-            justify="right" if name in ("rows/s", "rows", "lag") else "left",
-            no_wrap=name != "last error",
-        )
+        justify: Literal["left", "right"] = "right" if name in ("rows/s", "rows", "lag") else "left"
+        table.add_column(name, justify=justify, no_wrap=name != "last error")
     for task in tasks:
         state = Text(task.state, COLOURS.get(task.state, ""))
         rate = f"{rates[task.name]:,.0f}" if task.name in rates else ""

@@ -25,9 +25,10 @@ from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings, size_in_bytes
 from headgate.control.engine import Engine, Project
 from headgate.embedded.errors import ServiceDied, ServiceIsDown
-from headgate.embedded.host import LOOPBACK
-from headgate.embedded.spark import open_spark, query_settings
+from headgate.embedded.host import LOOPBACK, total_memory
+from headgate.embedded.spark import default_heap, open_spark, query_settings
 from headgate.embedded.world import World
+from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.query_process import QueryProcess, QuerySettings
 from headgate.runtime.session import OpenSpark, Spark, kill_jvm
 from headgate.serve.client import HEADGATE, EngineAddress
@@ -119,15 +120,15 @@ class EngineServer:
         self._settings = settings
         self._spark = Spark(_spark_session(home, settings))
         self._queries = QueryProcess(lambda: _query_settings(home, settings, urgent_queries))
+        self._files = QuarantineFiles(
+            f"{settings.warehouse_address(home).rstrip('/')}/quarantine", settings.quarantine.in_catalog
+        )
         self._spark_died = threading.Event()
         self._token = secrets.token_urlsafe(32)
         self._url = ""
         self._api = HttpApi(self._open(project), self._token, hosts=settings.hosts)
         config = uvicorn.Config(
-            self._api.application(),
-            log_level="warning",
-            lifespan="off",
-            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
+            self._api.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=SHUTDOWN_TIMEOUT
         )
         self._server = uvicorn.Server(config)
 
@@ -210,12 +211,13 @@ class EngineServer:
         with os.fdopen(os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(self._token)
         address = {"url": self._url, "pid": os.getpid(), "started": datetime.now(UTC).isoformat()}
+        # Renamed into place, so that a client never reads half of it.
         part = state / f"{ENGINE_FILE}.part"
         part.write_text(json.dumps(address))
         part.replace(state / ENGINE_FILE)
 
     def _open(self, project: Project) -> Engine:
-        return Engine(project, self._spark, self._queries, self._on_spark_death, self._on_lease_lost)
+        return Engine(project, self._spark, self._queries, self._on_spark_death, self._on_lease_lost, self._files)
 
 
 def replace_process(command: tuple[str, ...]) -> Never:
@@ -227,10 +229,12 @@ def replace_process(command: tuple[str, ...]) -> Never:
 
 
 def _spark_session(folder: Path, settings: Settings) -> OpenSpark:
-    return lambda: open_spark(master=settings.spark.master, settings=_spark_settings(folder, settings))
+    memory = settings.spark.memory or f"{default_heap(total_memory())}m"
+    return lambda: open_spark(master=settings.spark.master, memory=memory, settings=_spark_settings(folder, settings))
 
 
 def _spark_settings(folder: Path, settings: Settings) -> dict[str, str]:
+    """The settings of both Sparks, that of tasks and that of queries."""
     return {
         "spark.sql.caseSensitive": "true",
         "spark.sql.ansi.enabled": "true",

@@ -7,12 +7,16 @@
 
     [spark]
     master = "spark://host:7077"   # or local[8], yarn, k8s://…
+    memory = "4g"                  # of Spark's heap; by default a quarter of the machine's memory, 1 to 8 GB
     settings = { "spark.executor.memory" = "2g" }
 
     [queries]                      # the process that runs SELECTs
     memory = "512m"
     at_once = 4
     spool = "1g"
+
+    [quarantine]
+    in_catalog = 10000             # bad records of a task that the catalog keeps; further ones go to the warehouse
 
     [log]
     level = "debug"
@@ -29,10 +33,10 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import click
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -56,6 +60,32 @@ project_option = click.option(
 MASTERS = ("local", "spark://", "yarn", "k8s://")
 
 
+SIZE = re.compile(r"([1-9]\d{0,5})([kmg])", re.IGNORECASE)
+LEAST_MEMORY = 256 << 20  # a Spark with less does not start
+
+
+def _size(given: str) -> str:
+    if SIZE.fullmatch(given) is None:
+        raise ValueError("it is a size such as 512m or 2g")
+    return given
+
+
+def _heap(given: str) -> str:
+    if size_in_bytes(_size(given)) < LEAST_MEMORY:
+        raise ValueError("it is at least 256m")
+    return given
+
+
+Size: TypeAlias = Annotated[str, AfterValidator(_size)]
+HeapSize: TypeAlias = Annotated[str, AfterValidator(_heap)]
+
+
+def size_in_bytes(text: str) -> int:
+    found = SIZE.fullmatch(text)
+    assert found is not None
+    return int(found[1]) << {"k": 10, "m": 20, "g": 30}[found[2].lower()]
+
+
 class SparkSettings(BaseModel):
     """The table `[spark]`."""
 
@@ -63,6 +93,7 @@ class SparkSettings(BaseModel):
 
     master: str = "local[8]"
     eager: bool = True  # start Spark with the engine, not when a statement first needs it
+    memory: HeapSize | None = None  # of the heap; None: what the machine allows
     settings: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("master")
@@ -81,39 +112,23 @@ class SparkSettings(BaseModel):
         return {key: _text(value) for key, value in given.items()}
 
 
-SIZE = re.compile(r"([1-9]\d{0,5})([kmg])", re.IGNORECASE)
-LEAST_MEMORY = 256 << 20  # a Spark with less does not start
-
-
 class QuerySettings(BaseModel):
     """The table `[queries]`: the process that runs SELECTs. Sizes are written as Java writes them: 512m, 2g."""
 
     model_config = ConfigDict(extra="forbid")
 
     eager: bool = True  # start it with the engine, not when a query first needs it
-    memory: str = "512m"  # of its heap
+    memory: HeapSize = "512m"  # of its heap
     at_once: int = Field(default=4, ge=1, le=64)  # further queries wait for their turn
-    spool: str = "1g"  # rows on disk that wait for their clients
-
-    @field_validator("memory", "spool")
-    @classmethod
-    def _size(cls, given: str) -> str:
-        if SIZE.fullmatch(given) is None:
-            raise ValueError("it is a size such as 512m or 2g")
-        return given
-
-    @field_validator("memory")
-    @classmethod
-    def _enough(cls, given: str) -> str:
-        if size_in_bytes(given) < LEAST_MEMORY:
-            raise ValueError("it is at least 256m")
-        return given
+    spool: Size = "1g"  # rows on disk that wait for their clients
 
 
-def size_in_bytes(text: str) -> int:
-    found = SIZE.fullmatch(text)
-    assert found is not None
-    return int(found[1]) << {"k": 10, "m": 20, "g": 30}[found[2].lower()]
+class QuarantineSettings(BaseModel):
+    """The table `[quarantine]`: where bad records are kept."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    in_catalog: int = Field(default=10_000, ge=0)  # bad records of a task; further ones go to the warehouse
 
 
 class LogSettings(BaseModel):
@@ -138,6 +153,7 @@ class Settings(BaseSettings):
     warehouse: str | None = None
     spark: SparkSettings = Field(default_factory=SparkSettings)
     queries: QuerySettings = Field(default_factory=QuerySettings)
+    quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @field_validator("world", mode="before")
@@ -231,7 +247,7 @@ def _findings(error: ValidationError, given: dict[str, Any], file: str) -> Itera
 
 def _depth(loc: tuple[int | str, ...]) -> int:
     """How many parts of a location are the name of a setting. The rest are branches of its type."""
-    return 2 if loc[0] in ("spark", "queries", "log") else 1
+    return 2 if loc[0] in ("spark", "queries", "quarantine", "log") else 1
 
 
 def _is_in(given: dict[str, Any], path: tuple[str, ...]) -> bool:
@@ -249,6 +265,8 @@ def _names_beside(path: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(f"spark.{name}" for name in SparkSettings.model_fields)
         case ("queries", _):
             return tuple(f"queries.{name}" for name in QuerySettings.model_fields)
+        case ("quarantine", _):
+            return tuple(f"quarantine.{name}" for name in QuarantineSettings.model_fields)
         case ("log", _):
             return tuple(f"log.{name}" for name in LogSettings.model_fields)
         case _:
@@ -271,7 +289,9 @@ def _reason(path: tuple[str, ...], message: str) -> str:
             return "it is true, false or a folder"
         case ("queries", "at_once"):
             return "it is a number from 1 to 64"
-        case ("spark" | "queries" | "log",):
+        case ("quarantine", "in_catalog"):
+            return "it is a number of records, at least 0"
+        case ("spark" | "queries" | "quarantine" | "log",):
             return f"it is a table, [{path[0]}]"
         case ("log", "level"):
             levels = get_args(LogSettings.model_fields["level"].annotation)

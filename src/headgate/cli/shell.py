@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 import click
 from prompt_toolkit import PromptSession
@@ -29,7 +28,7 @@ from headgate.cli.output import print_answer, print_diagnostic
 from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.serve.client import EngineClient
-from headgate.serve.protocol import Columns, Done, Event, Failed, Rows, Value
+from headgate.serve.protocol import Done, Event, Rows, Value
 from headgate.sql.options import rules
 from headgate.sql.redact import redacted_text
 from headgate.sql.script import all_option_lists, all_rules, all_synopses
@@ -75,19 +74,21 @@ class Shell:
 
     def _handle(self, text: str) -> bool:
         """Handle one input. Returns False to quit."""
-        match shortcut(text):
-            case Quit():
-                return False
-            case Print(message):
-                click.echo(message)
-            case Send(sql):
-                self._send(sql)
-            case None:
-                if text.strip().strip(";").strip():
-                    self._send(text)
+        line = text.strip().rstrip(";").rstrip()
+        command = line.partition(" ")[0] if line.startswith("\\") else ""
+        if command == QUIT:
+            return False
+        if not command:
+            if line.strip(";").strip():
+                self._send(text)
+        elif (statement := statement_of(line)) is not None:
+            self._send(statement)
+        else:
+            click.echo(HELP if command in ("\\?", "\\h") else f'unknown command "{command}"; \\? lists all commands')
         return True
 
     def _send(self, sql: str) -> None:
+        """Send statements and print their answer. Ctrl-C cancels them and does not end the shell."""
         try:
             with closing(self._client.run(sql)) as events:
                 result = print_answer(events, "table")
@@ -112,12 +113,7 @@ class Shell:
             return  # the next statement reports the same problem
 
 
-STYLE = {
-    "keyword": "bold ansiblue",
-    "string": "ansigreen",
-    "number": "ansicyan",
-    "comment": "ansibrightblack",
-}
+STYLE = {"keyword": "bold ansiblue", "string": "ansigreen", "number": "ansicyan", "comment": "ansibrightblack"}
 _TOKENS = re.compile(
     r"(?P<comment>--.*$|/\*.*?(?:\*/|$))|(?P<string>'(?:[^']|'')*'?)|(?P<quoted>\"[^\"]*\"?|`[^`]*`?)"
     r"|(?P<number>\b\d+(?:\.\d+)?\b)|(?P<word>[^\W\d]\w*)"
@@ -217,6 +213,7 @@ class SqlCompleter(Completer):
             yield from self._anything(word)
 
     def _anything(self, word: str) -> Iterator[Completion]:
+        """Names of objects first, then columns, then keywords in the case in which the user types."""
         for name, kind in sorted(self.names.objects.items()):
             yield from _matching(word, [name], kind)
         columns = {column for columns in self.names.columns.values() for column in columns}
@@ -242,7 +239,7 @@ def _matching(word: str, candidates: Iterable[str], what: str) -> Iterator[Compl
 
 def read_names(client: EngineClient) -> Names:
     """The names of an engine's catalog. Needs no Spark: one SHOW, and one script that describes all relations."""
-    objects = dict(_objects(client.run("SHOW OBJECTS;")))
+    objects = dict(map(_object, client.rows("SHOW OBJECTS;")))
     relations = [name for name, kind in objects.items() if kind in RELATIONS][:MAX_DESCRIBED]
     if not relations:
         return Names(objects)
@@ -250,11 +247,9 @@ def read_names(client: EngineClient) -> Names:
     return Names(objects, dict(zip(relations, _columns(client.run(script)), strict=False)))
 
 
-def _objects(events: Iterable[Event]) -> Iterator[tuple[str, str]]:
-    for row in _rows(events):
-        schema, name = str(row["schema"] or ""), str(row["name"])
-        qualified = (name,) if schema in ("", DEFAULT_SCHEMA) else (schema, name)
-        yield print_name(qualified), str(row["kind"])
+def _object(row: Mapping[str, Value]) -> tuple[str, str]:
+    schema, name = str(row["schema"] or ""), str(row["name"])
+    return print_name((name,) if schema in ("", DEFAULT_SCHEMA) else (schema, name)), str(row["kind"])
 
 
 def _columns(events: Iterable[Event]) -> Iterator[tuple[str, ...]]:
@@ -267,20 +262,6 @@ def _columns(events: Iterable[Event]) -> Iterator[tuple[str, ...]]:
             case Done():
                 yield tuple(found)
                 found = []
-            case _:
-                pass
-
-
-def _rows(events: Iterable[Event]) -> Iterator[dict[str, Value]]:
-    names: list[str] = []
-    for event in events:
-        match event:
-            case Columns(columns):
-                names = [column.name for column in columns]
-            case Rows(rows):
-                yield from (dict(zip(names, row, strict=True)) for row in rows)
-            case Failed():
-                return
             case _:
                 pass
 
@@ -316,44 +297,13 @@ HELP = r"""statements end with a semicolon and may span several lines
   Esc, Enter    send without a semicolon"""
 
 
-@dataclass(frozen=True, slots=True)
-class Quit:
-    """End the shell."""
+QUIT = "\\q"
+SHORTCUTS = {"\\d": "SHOW OBJECTS;", "\\t": "SHOW TASKS;"}  # the statement that each stands for
 
 
-@dataclass(frozen=True, slots=True)
-class Print:
-    """Print a text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Send a statement."""
-
-    sql: str
-
-
-Shortcut: TypeAlias = Quit | Print | Send
-
-
-def shortcut(text: str) -> Shortcut | None:
-    """The meaning of a line that begins with a backslash. None for any other line."""
-    line = text.strip().rstrip(";").rstrip()
-    if not line.startswith("\\"):
-        return None
-    command, _, argument = line.partition(" ")
-    match command, argument.strip():
-        case ("\\q", _):
-            return Quit()
-        case ("\\?" | "\\h", _):
-            return Print(HELP)
-        case ("\\d", ""):
-            return Send("SHOW OBJECTS;")
-        case ("\\d", name):
-            return Send(f"DESCRIBE {name};")
-        case ("\\t", ""):
-            return Send("SHOW TASKS;")
-        case _:
-            return Print(f'unknown command "{command}"; \\? lists all commands')
+def statement_of(line: str) -> str | None:
+    """The statement that a line with a backslash stands for. None if it is no such line."""
+    command, _, argument = line.strip().rstrip(";").rstrip().partition(" ")
+    if command == "\\d" and argument.strip():
+        return f"DESCRIBE {argument.strip()};"
+    return SHORTCUTS.get(command) if not argument.strip() else None

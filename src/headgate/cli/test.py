@@ -40,10 +40,7 @@ from headgate.testing.run import Outcome, Settings, find_specs, junit, read_spec
 @click.option("--rewrite", is_flag=True, help="Write the actual results into the files.")
 @click.option("--junit", "report", metavar="FILE", type=click.Path(path_type=Path), help="Write a JUnit file, too.")
 @click.option(
-    "--keep",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep all folders and logs there.",
+    "--keep", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Keep all folders and logs there."
 )
 def test(
     paths: tuple[Path, ...],
@@ -92,6 +89,7 @@ log = logging.getLogger(__name__)
 
 
 def main(descriptor: str, home: str, first: str) -> None:
+    """The engine process. ``descriptor`` is the socket to the runner, ``home`` the folder of logs and warehouse."""
     folder, current = Path(home), [SpecProject.read(first)]
     settings = read_settings(folder)
     set_up_logging(settings, folder)

@@ -25,11 +25,7 @@ def world() -> None:
 @click.argument("services", nargs=-1, metavar="[SERVICE]...")
 @folder_option
 @click.option(
-    "--port",
-    "ports",
-    multiple=True,
-    metavar="SERVICE=PORT",
-    help="A fixed port. May be given more than once.",
+    "--port", "ports", multiple=True, metavar="SERVICE=PORT", help="A fixed port. May be given more than once."
 )
 @output_option
 def up(services: tuple[str, ...], folder: str, ports: tuple[str, ...], output: str) -> None:

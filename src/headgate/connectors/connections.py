@@ -6,6 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -60,7 +61,7 @@ class Connections:
 
     def of(self, catalog: Catalog) -> Clients:
         """The clients of this catalog's connections."""
-        return CatalogClients(self, catalog)
+        return _BoundClients(partial(self.kafka, catalog), partial(self.registry, catalog))
 
     def options(
         self, catalog: Catalog, kafka: Iterable[ConnectionRef], registries: Iterable[ConnectionRef]
@@ -73,24 +74,14 @@ class Connections:
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         """Check that the system of a connection that is being created answers. Raises the system's refusal."""
-        self._check_service(statement.options.system, self._options_of_statement(catalog, statement))
+        options = reveal_options(statement.name.parts[-1].name, statement.options, self._reveal_by_id(catalog))
+        _check_service(statement.options.system, options)
 
     def validate(self, catalog: Catalog, id_: int) -> None:
         """Like ``check``, for a connection of the catalog."""
         connection = catalog.get(id_)
-        self._check_service(
-            definition_of(connection, CreateConnection).options.system, self._options(catalog, connection)
-        )
-
-    def _check_service(self, system: ConnectionSystem, options: ConnectionOptions) -> None:
-        match system:
-            case "KAFKA":
-                KafkaCluster(options).check()
-            case "CONFLUENT SCHEMA REGISTRY":
-                with registry_client(options) as registry:
-                    registry.types()
-            case _:
-                return
+        system = definition_of(connection, CreateConnection).options.system
+        _check_service(system, self._options(catalog, connection))
 
     def _options_of(self, catalog: Catalog, server: ConnectionRef, address: str) -> ConnectionOptions:
         if isinstance(server, str):
@@ -102,11 +93,9 @@ class Connections:
         options = reveal_options(connection.name, statement.options, self._reveal_by_id(catalog))
         return self._with_address(options, SERVICES[statement.options.system])
 
-    def _options_of_statement(self, catalog: Catalog, statement: CreateConnection) -> ConnectionOptions:
-        name = statement.name.parts[-1].name
-        return reveal_options(name, statement.options, self._reveal_by_id(catalog))
-
     def _reveal_by_id(self, catalog: Catalog) -> Callable[[ObjectName], str]:
+        """A function that reads a secret by its resolved name."""
+
         def reveal(name: ObjectName) -> str:
             if name.id is None:
                 raise InternalError(f"secret {name} was not resolved")
@@ -117,6 +106,7 @@ class Connections:
     def _with_address(self, options: ConnectionOptions, service: str) -> ConnectionOptions:
         """Replace the address ``embedded`` by the one that the service has now, and start the service for it."""
         embedded = self._embedded
+        # Without an embedded world, `embedded` is an ordinary host name.
         if embedded is None:
             return options
         values = tuple(
@@ -128,6 +118,15 @@ class Connections:
         """Close the clients that hold connections open."""
         for registry in self._registries.opened():
             registry.close()
+
+
+def _check_service(system: ConnectionSystem, options: ConnectionOptions) -> None:
+    """Check that a system answers and accepts the login, if we have a client for it."""
+    if system == "KAFKA":
+        KafkaCluster(options).check()
+    elif system == "CONFLUENT SCHEMA REGISTRY":
+        with registry_client(options) as registry:
+            registry.types()
 
 
 class _Clients(Generic[Client]):
@@ -157,6 +156,8 @@ class _Clients(Generic[Client]):
 
 @dataclass(slots=True)
 class _Slot(Generic[Client]):
+    """A client, or the place where one thread opens it while others wait."""
+
     client: Client | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -180,17 +181,11 @@ class Clients(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogClients:
-    """The clients of one catalog's connections."""
+class _BoundClients:
+    """``Clients`` made of two functions."""
 
-    connections: Connections
-    catalog: Catalog
-
-    def kafka(self, server: ConnectionRef) -> KafkaCluster:
-        return self.connections.kafka(self.catalog, server)
-
-    def registry(self, server: ConnectionRef) -> RegistryClient:
-        return self.connections.registry(self.catalog, server)
+    kafka: Callable[[ConnectionRef], KafkaCluster]
+    registry: Callable[[ConnectionRef], RegistryClient]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,26 +203,22 @@ class SharedClients:
         self._kafka: _Clients[KafkaCluster] = _Clients()
         self._registries: _Clients[RegistryClient] = _Clients()
 
-    def of(self, options: ServerOptions) -> Clients:
-        return _ClientsOfOptions(options, self._kafka, self._registries)
+    def of(self, servers: ServerOptions) -> Clients:
+        """The clients of these servers. Equal options give the same client."""
 
+        def kafka(server: ConnectionRef) -> KafkaCluster:
+            options = servers.kafka[server]
+            return self._kafka.get(options, lambda: KafkaCluster(options))
 
-@dataclass(frozen=True, slots=True)
-class _ClientsOfOptions:
-    options: ServerOptions
-    clusters: _Clients[KafkaCluster]
-    registries: _Clients[RegistryClient]
+        def registry(server: ConnectionRef) -> RegistryClient:
+            options = servers.registries[server]
+            return self._registries.get(options, lambda: registry_client(options))
 
-    def kafka(self, server: ConnectionRef) -> KafkaCluster:
-        options = self.options.kafka[server]
-        return self.clusters.get(options, lambda: KafkaCluster(options))
-
-    def registry(self, server: ConnectionRef) -> RegistryClient:
-        options = self.options.registries[server]
-        return self.registries.get(options, lambda: registry_client(options))
+        return _BoundClients(kafka, registry)
 
 
 def registry_client(options: ConnectionOptions) -> RegistryClient:
+    """A client of the schema registry from the options of a connection."""
     username = options.get("USERNAME")
     credentials = Credentials(username, options.get("PASSWORD") or "") if username is not None else None
     # The HTTP library takes keys and certificates as files only. It reads them once, when the client is made.

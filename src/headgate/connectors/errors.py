@@ -19,7 +19,7 @@ class OptionMissing(ConnectorError, code="CON-0101"):
 
 
 class ConflictingOptions(ConnectorError, code="CON-0102"):
-    """A connection has two options of which only one can hold."""
+    """A connection has two options that exclude each other."""
 
     first: str
     second: str
@@ -69,7 +69,7 @@ class TopicNotFound(ConnectorError, code="CON-0203"):
     similar: tuple[str, ...] = ()
     retryable = True  # somebody may create it; a task then finds out whether it is still the topic that it read
     MESSAGE = 'topic "{topic}" does not exist'
-    HINT = "Create the topic first; a source does not make one."
+    HINT = "Create the topic first. A source does not create topics."
 
 
 class TopicRefused(ConnectorError, code="CON-0204"):

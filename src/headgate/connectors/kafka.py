@@ -29,6 +29,7 @@ from headgate.connectors.options import ConnectionOptions, pem_text
 from headgate.errors import similar_names
 
 TIMEOUT = 10.0  # seconds to wait for one answer of the broker
+SAMPLE_RECORDS, SAMPLE_BYTES, SAMPLE_TIMEOUT = 100, 256 << 10, 1.0  # of a look at the size of records; seconds
 ELECTION_TIMEOUT = 5.0  # seconds that a request is repeated while partitions have no leader
 MAX_SKIP = 500  # up to so many unwanted records are read: a seek takes longer
 
@@ -125,6 +126,7 @@ class KafkaCluster:
         return settings
 
     def _jaas(self, mechanism: str) -> str:
+        """The login in the syntax of Java's JAAS. Quotes and backslashes in a password are escaped."""
         module = (
             "org.apache.kafka.common.security.scram.ScramLoginModule"
             if mechanism.upper().startswith("SCRAM")
@@ -161,6 +163,7 @@ class KafkaCluster:
         return self._list_offsets(topics, OffsetSpec.latest())
 
     def _list_offsets(self, topics: Collection[Topic], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+        """Offsets of all partitions of several topics in one request, by topic and partition."""
         wanted = {TopicPartition(t.name, p): spec for t in topics for p in range(t.partitions)}
         found = self._request(
             "read the offsets",
@@ -179,6 +182,7 @@ class KafkaCluster:
         return {partition: offset if offset >= 0 else end[partition] for partition, offset in found.items()}
 
     def topic_config(self, name: str) -> dict[str, str]:
+        """The settings of a topic as texts, with the broker's defaults. Raises TopicNotFound."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         found = self._request("read the topic's settings", lambda c: c.describe_configs([resource]))
         return {key: entry.value for key, entry in next(iter(found.values())).items()}
@@ -189,19 +193,37 @@ class KafkaCluster:
             return next(found)
 
     def read_records(
-        self, topic: str, places: Iterable[tuple[int, int]]
+        self, topic: str, positions: Iterable[tuple[int, int]]
     ) -> Generator[tuple[bytes | None, bytes | None] | None]:
-        """Like ``read_record`` for many records, with one consumer. ``places`` are pairs of partition and offset; offsets
-        ascend within a partition."""
+        """Like ``read_record`` for many records, with one consumer. ``positions`` are pairs of partition and offset;
+        offsets ascend within a partition."""
+        # librdkafka wants a group, but nothing is committed to it, so the broker never hears of it.
         settings = {**self.librdkafka(), "group.id": "headgate-look", "enable.auto.commit": False}
         consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "error"})
         last: Message | None = None
         try:
-            for partition, offset in places:
+            for partition, offset in positions:
                 last = _next_record(consumer, TopicPartition(topic, partition, offset), last)
                 yield (last.key(), last.value()) if last is not None and _offset(last) == offset else None
         finally:
             consumer.close()
+
+    def mean_record_bytes(self, topic: str, places: Iterable[tuple[int, int]]) -> float:
+        """About how many bytes a record has: of some records at each place, a pair of partition and offset, the largest mean.
+        0 if there are none."""
+        settings = {**self.librdkafka(), "group.id": "headgate-look", "enable.auto.commit": False}
+        consumer = Consumer({**settings, "auto.offset.reset": "error", "max.partition.fetch.bytes": SAMPLE_BYTES})
+        largest = 0.0
+        try:
+            for partition, offset in places:
+                consumer.assign([TopicPartition(topic, partition, offset)])
+                messages = [*consumer.consume(1, SAMPLE_TIMEOUT), *consumer.consume(SAMPLE_RECORDS, 0.0)]
+                found = [m for m in messages if m.error() is None]
+                size = sum(len(m.key() or b"") + len(m.value() or b"") for m in found)
+                largest = max(largest, size / max(1, len(found)))
+        finally:
+            consumer.close()
+        return largest
 
     def create_topic(self, name: str, options: NewTopicOptions) -> bool:
         """Create the topic and wait until its partitions have leaders. Returns False if it exists; its options then stay
@@ -242,9 +264,11 @@ class KafkaCluster:
         return True
 
     def delete_topic(self, name: str) -> None:
+        """Delete a topic. Raises TopicNotFound. The broker forgets it a moment later."""
         self._request("delete the topic", lambda c: c.delete_topics([name], operation_timeout=TIMEOUT))
 
     def _client(self) -> AdminClient:
+        """The client of the cluster, made by the first request."""
         with self._making_admin:  # two threads would make two clients, each with threads and connections of its own
             if self._admin is None:
                 quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
@@ -267,11 +291,7 @@ class KafkaCluster:
             raise self._connector_error("list the topics", error, None) from error
 
     def _request(
-        self,
-        what: str,
-        send: Callable[[AdminClient], Mapping[Any, Future[Answer]]],
-        *,
-        skip_missing: bool = False,
+        self, what: str, send: Callable[[AdminClient], Mapping[Any, Future[Answer]]], *, skip_missing: bool = False
     ) -> dict[Any, Answer]:
         """The answers to one request, which is repeated while the brokers elect leaders. ``what`` is its name in errors.
         ``skip_missing`` leaves out topics that do not exist."""
@@ -285,6 +305,7 @@ class KafkaCluster:
             time.sleep(0.1)
 
     def _results(self, what: str, futures: Mapping[Any, Future[Answer]], skip_missing: bool) -> dict[Any, Answer]:
+        """Wait for the answers of one attempt. Raises the connector's error for the first one that fails."""
         answers = {}
         for key, future in futures.items():
             try:
@@ -301,6 +322,7 @@ class KafkaCluster:
         return answers
 
     def _connector_error(self, what: str, error: KafkaException, topic: str | None) -> errors.ConnectorError:
+        """Our error for one of the broker. A refused login hides behind brokers that seem to be down."""
         self._client().poll(0)  # runs the error callback
         code, reason = error.args[0].code(), _sentence(error.args[0].str())
         if code in _LOGIN_ERRORS or (code in _DOWN_ERRORS and self._refused_login is not None):
@@ -339,6 +361,7 @@ def _offset(message: Message) -> int:
 
 
 def _brokers(options: ConnectionOptions) -> str:
+    """The addresses of BROKER or BROKERS as Kafka's clients take them."""
     one, several = options.get("BROKER"), options.all("BROKERS")
     if one is not None and several:
         raise errors.ConflictingOptions("BROKER", "BROKERS", options.connection)

@@ -39,16 +39,6 @@ class ConnectionOptions:
             raise OptionMissing(name, self.connection)
         return value
 
-    def number(self, name: str) -> int | None:
-        """The value as an integer, or None if it is not set. Raises InvalidOption."""
-        value = self.get(name)
-        if value is None:
-            return None
-        try:
-            return int(value)
-        except ValueError:
-            raise InvalidOption(name, self.connection, "is no whole number") from None
-
 
 def pem_text(options: ConnectionOptions, name: str) -> str | None:
     """A certificate or key. The option holds either the PEM text itself or the path of a PEM file."""

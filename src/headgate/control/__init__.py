@@ -1,6 +1,6 @@
-"""What the catalog wants against what runs.
+"""Runs scripts, and keeps the tasks running that the catalog wants.
 
-In: statements, and events of the catalog. Out: ``executor`` plans whole scripts and does them; ``looking`` answers
-SHOW, DESCRIBE and EXPLAIN; ``controller`` starts, changes and stops tasks until what runs is what is wanted.
+In: scripts, and schema changes that tasks meet. Out: ``executor`` plans a whole script and runs its plans; ``show`` answers
+SHOW, DESCRIBE and EXPLAIN; ``apply`` treats a script as desired state; ``controller`` starts, replaces and stops tasks.
 Imports everything up to ``runtime``.
 """

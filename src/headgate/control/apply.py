@@ -1,4 +1,4 @@
-"""`headgate plan` and `headgate apply`: a script as desired state, shown as a table, and made true."""
+"""`headgate plan` and `headgate apply`: a script as desired state, shown as a table and then run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,9 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.errors import TopicNotFound
 from headgate.control.desired_state import ScriptItem, desired_state
 from headgate.control.engine import Engine
-from headgate.control.executor import Executor, Step
+from headgate.control.executor import Executor, PlannedStatement
 from headgate.control.sessions import Cancellation, Done, Result, ResultColumns, ResultRows, Session
-from headgate.plan.plans import (
-    ChangeCatalog,
-    CreateTopic,
-    Outcome,
-    Plan,
-    RegisterSchema,
-    SetCompatibility,
-    SetSearchPath,
-    Skip,
-)
+from headgate.plan import plans
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import Record as AvroRecord
 from headgate.schema.render import print_type
@@ -38,13 +29,13 @@ WIDTH = 80  # of a line of details
 
 
 def plan(engine: Engine, text: str) -> Iterator[Result]:
-    """What `apply` would do, one row per statement. Nothing is done."""
+    """A table of what `apply` would do, one row per statement."""
     with _scripts(engine) as scripts:
         yield from scripts.plan(text)
 
 
 def apply(engine: Engine, text: str) -> Iterator[Result]:
-    """The rows of the plan, then the results of what is done, and at the end how much was done."""
+    """The table of the plan, then the results of its statements, and at the end how many objects changed."""
     try:
         with _scripts(engine) as scripts:
             yield from scripts.apply(text)
@@ -54,7 +45,7 @@ def apply(engine: Engine, text: str) -> Iterator[Result]:
 
 @contextmanager
 def _scripts(engine: Engine) -> Iterator[Scripts]:
-    """With connections of their own: a script may create a secret and use it, and its clients must not stay if it fails."""
+    """Scripts with connections of their own. A script may create a secret and use it, and its clients must not outlive it."""
     store = engine.store
     connections = Connections(store.keys.reveal, engine.project.address)
     try:
@@ -75,7 +66,7 @@ class Scripts:
         yield from plan_table(self.planned(text)[0])
 
     def apply(self, text: str) -> Iterator[Result]:
-        """What runs are the plans that the table shows."""
+        """Run the very plans that the table shows."""
         items, steps = self.planned(text)
         yield from plan_table(items)
         if any(item.action != "keep" for item in items):
@@ -85,7 +76,7 @@ class Scripts:
         )
         yield Done(f"APPLY: {created} created, {changed} changed, {kept} kept")
 
-    def planned(self, text: str) -> tuple[tuple[ScriptItem, ...], tuple[Step, ...]]:
+    def planned(self, text: str) -> tuple[tuple[ScriptItem, ...], tuple[PlannedStatement, ...]]:
         """The items of the script with the details of their plans, and the plans."""
         catalog = self.store.load()
         state = desired_state(catalog, text, self.store.keys.reveal)
@@ -100,16 +91,16 @@ def plan_table(items: Iterable[ScriptItem]) -> Iterator[Result]:
 
 
 def with_details(
-    items: Iterable[ScriptItem], steps: Iterable[Step], catalog: Catalog, connections: Connections
+    items: Iterable[ScriptItem], steps: Iterable[PlannedStatement], catalog: Catalog, connections: Connections
 ) -> Iterator[ScriptItem]:
-    plans = (step.plan for step in steps if not isinstance(step.plan, SetSearchPath))
+    left = (step.plan for step in steps if not isinstance(step.plan, plans.SetSearchPath))
     for item in items:
         lines = [item.detail] if item.detail else []
         action = item.action
         if action != "keep":
-            planned = next(plans)
+            planned = next(left)
             lines += detail_lines(planned, catalog, connections)
-            action = "keep" if isinstance(planned, Skip) else action
+            action = "keep" if isinstance(planned, plans.Skip) else action
         yield replace(item, action=action, detail="\n".join(map(_wrapped, lines)))
 
 
@@ -117,10 +108,10 @@ def _wrapped(line: str) -> str:
     return fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def detail_lines(planned: Plan, catalog: Catalog, connections: Connections) -> Iterator[str]:
-    if isinstance(planned, Skip):
+def detail_lines(planned: plans.Plan, catalog: Catalog, connections: Connections) -> Iterator[str]:
+    if isinstance(planned, plans.Skip):
         yield planned.notice
-    if not isinstance(planned, ChangeCatalog):
+    if not isinstance(planned, plans.ChangeCatalog):
         return
     for change in planned.changes:
         match change:
@@ -133,17 +124,17 @@ def detail_lines(planned: Plan, catalog: Catalog, connections: Connections) -> I
                 pass
     for effect in planned.effects:
         match effect:
-            case CreateTopic():
+            case plans.CreateTopic():
                 yield _topic(effect, catalog, connections)
-            case RegisterSchema():
+            case plans.RegisterSchema():
                 yield f'registers a schema for subject "{effect.subject}"'
                 yield from _without_docs(effect.schema.text)
-            case SetCompatibility():
+            case plans.SetCompatibility():
                 yield f'sets the compatibility level of subject "{effect.subject}" to {effect.level}'
             case _:
                 assert_never(effect)
     for consequence in planned.consequences:
-        if consequence.outcome is Outcome.UNCHANGED:
+        if consequence.outcome is plans.Outcome.UNCHANGED:
             continue
         name = catalog.display_name(consequence.object) if consequence.object in catalog.objects else "the new object"
         yield f"{name} {consequence.outcome} {consequence.detail}".rstrip()
@@ -180,7 +171,7 @@ def _without_docs(avro: str) -> Iterator[str]:
         yield f"without docs: {', '.join(missing)}"
 
 
-def _topic(effect: CreateTopic, catalog: Catalog, connections: Connections) -> str:
+def _topic(effect: plans.CreateTopic, catalog: Catalog, connections: Connections) -> str:
     noun = "partition" if effect.partitions == 1 else "partitions"
     made = f'creates topic "{effect.topic}" with {effect.partitions} {noun}'
     if effect.connection not in catalog.objects:  # one that the script makes

@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,8 +24,9 @@ from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.entry import ScheduledTask
-from headgate.runtime.errors import DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
+from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
 from headgate.runtime.ports import BatchResult, LedgerStore, Progress, ReplanNeeded
+from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.replay import Replayed, replay
 from headgate.runtime.scheduler import Jobs, Scheduler
 from headgate.runtime.sink_task import sink_task
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 
 EVERY = 0.5  # seconds between two looks at what nobody tells: retries that are due, and how far tasks are behind
 LONGEST_WAIT = 30.0  # seconds between two attempts to start a task
+MOST_SPARK_DEATHS = 8  # attempts at one batch that end Spark; it has a 64th of its first size then
 REPLAY_TIMEOUT = 60.0  # seconds that a statement waits for a task that is about to run
 
 
@@ -49,6 +51,7 @@ class MakeTask(Protocol):
         clients: Clients,
         store: LedgerStore,
         *,
+        files: QuarantineFiles | None,
         guard: Callable[[], None],
         on_notice: Callable[[str], None],
     ) -> Task: ...
@@ -61,6 +64,7 @@ class ManagedTask:
     signature: tuple[object, ...]
     task: Task | None = None  # None while it is halted or waits for another attempt
     error: HeadgateError | None = None
+    said: str | None = None  # what the engine before this one said last of a task that was to start again
     tries: int = 0
     retry_at: float = 0.0
     halted_at: int | None = None  # catalog version when it halted
@@ -83,24 +87,26 @@ class Controller:
         jobs: Jobs,
         folder: Path,
         *,
+        files: QuarantineFiles | None = None,
         follow: Follow,
         catch_up: Callable[[int], bool] = lambda _: False,
         check: Callable[[], None] = lambda: None,
-        spark_has_died: Callable[[], bool] = lambda: False,
+        spark_death: Callable[[], str | None] = lambda: None,
         on_spark_death: Callable[[], None] = lambda: None,
         on_lease_lost: Callable[[CatalogError], None] = lambda _: None,
         make_task: MakeTask = sink_task,
     ) -> None:
         """``follow`` takes new schemas of a source into the catalog. ``catch_up`` gives a sink the schema that it was refused
         before, if it can. ``check`` raises if this engine may not write any more. ``folder`` is where the engine keeps its
-        state. ``spark_has_died`` is asked all the time, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
+        state, ``files`` where tasks put many bad records. ``spark_death`` is asked all the time why Spark has ended, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
         self._store = store
         self._connections = connections
         self._folder = folder
+        self._files = files
         self._follow = follow
         self._catch_up = catch_up
         self._check = check
-        self._spark_has_died = spark_has_died
+        self._spark_death = spark_death
         self._on_spark_death = on_spark_death
         self._on_lease_lost = on_lease_lost
         self._make_task = make_task
@@ -111,6 +117,7 @@ class Controller:
         self._ended = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="controller", daemon=True)
+        self._said = {s.task: s.error for s in store.statuses() if s.state is State.STARTING}
         self._reported_at = 0.0
         self._logged = ""  # the error that was logged last
 
@@ -142,11 +149,11 @@ class Controller:
         """Send a task's quarantined records through again, between two of its batches. Waits for a task that is starting, and
         for one that a statement has changed and that still runs as it was."""
         deadline = time.monotonic() + REPLAY_TIMEOUT
-        while self._store.quarantined(task):
+        while self._store.count_quarantined(task):
             catalog, managed = self._store.load(), self._tasks.get(task)
             if managed is not None and managed.task is not None and managed.signature == _signature(catalog, task):
                 try:
-                    return self._scheduler.between_batches(task, lambda t, s: replay(t, s, self._store))
+                    return self._scheduler.between_batches(task, lambda t, s: replay(t, s, self._store, self._files))
                 except ReplanNeeded as needed:
                     self._follow(needed.source, needed.arrived)
                     self.wake()
@@ -196,7 +203,8 @@ class Controller:
 
     def _look(self) -> None:
         try:
-            if self._spark_has_died():  # nobody else would notice while nothing is to be done
+            if (reason := self._spark_death()) is not None:  # nobody else would notice while nothing is to be done
+                self._tell_spark_death(reason)
                 self._on_spark_death()
                 self._ended.set()
                 return
@@ -214,6 +222,19 @@ class Controller:
             self._log(error)
         except Exception:
             log.exception("the reconcile loop failed and goes on")
+
+    def _tell_spark_death(self, reason: str) -> None:
+        """Say of every task why it starts again. A task whose batch ran may be the cause, so that is an event."""
+        log.error("Spark has ended. %s", reason)
+        self._take_events()  # a batch may have failed by it already
+        failed = {id_ for id_, managed in self._tasks.items() if isinstance(managed.error, SparkGone)}
+        for id_ in failed | (self._scheduler.in_batch() & self._tasks.keys()):
+            self._notice(id_, f"Spark ended while it ran a batch. {reason}")
+        for id_, managed in self._tasks.items():
+            if managed.task is not None or id_ in failed:
+                managed.task, managed.error, managed.since = None, SparkGone(reason), datetime.now(UTC)
+                self._set_state(managed, State.STARTING)
+        self._report()
 
     def _take_events(self) -> None:
         while not self._events.empty():
@@ -256,12 +277,15 @@ class Controller:
         managed = self._tasks.get(id_)
         if managed is None or managed.signature != signature:
             progress = managed.progress if managed is not None else Progress()
-            managed = self._tasks[id_] = ManagedTask(signature, progress=progress)
+            managed = self._tasks[id_] = ManagedTask(signature, said=self._said.pop(id_, None), progress=progress)
         halted = managed.halted_at is not None and managed.halted_at == catalog.version
         if managed.task is not None or halted or time.monotonic() < managed.retry_at:
             return
         managed.halted_at = None
         self._set_state(managed, State.STARTING)
+        if managed.said is not None and (ended := self._ends_spark(id_, catalog)) is not None:
+            self._fail(id_, managed, ended)
+            return
         try:
             managed.task = self._new_task(id_, catalog)
             managed.task.progress = managed.progress
@@ -271,11 +295,21 @@ class Controller:
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
             self._fail(id_, managed, _own_error(error, catalog.get(id_).name))
 
+    def _ends_spark(self, id_: int, catalog: Catalog) -> BatchEndsSpark | None:
+        """Why a task must not start again: its batch ended Spark too often, and all other tasks with it. The attempts are then
+        forgotten, so that the task can be resumed."""
+        mark = self._store.mark(id_)
+        if mark is None or mark.attempts < MOST_SPARK_DEATHS:
+            return None
+        self._store.save_mark(id_, replace(mark, attempts=0))
+        return BatchEndsSpark(catalog.get(id_).name, mark.attempts)
+
     def _new_task(self, id_: int, catalog: Catalog) -> Task:
         return self._make_task(
             task_definition(catalog, catalog.get(id_)),
             self._connections.of(catalog),
             self._store,
+            files=self._files,
             guard=self._check,
             on_notice=lambda text: self._notice(id_, text),
         )
@@ -304,7 +338,7 @@ class Controller:
 
     def _set_running(self, managed: ManagedTask) -> None:
         if managed.state is not State.RUNNING:
-            managed.error, managed.since = None, datetime.now(UTC)
+            managed.error, managed.said, managed.since = None, None, datetime.now(UTC)
             self._set_state(managed, State.RUNNING)
 
     def _replan(self, managed: ManagedTask) -> None:
@@ -322,7 +356,7 @@ class Controller:
             log.warning("task %s: %s", id_, error)
         managed.task, managed.error, managed.since = None, error, datetime.now(UTC)
         managed.failures += 1
-        if isinstance(error, SparkGone):
+        if isinstance(error, SparkGone) and not self._spark_ends():
             self._on_spark_death()
         if error.retryable:
             managed.tries += 1
@@ -331,6 +365,16 @@ class Controller:
         else:
             managed.halted_at = catalog.version
             self._set_state(managed, State.HALTED)
+
+    def _spark_ends(self) -> bool:
+        """Whether Spark's process has ended, which may show a moment later than in the connection to it. Then the next look
+        says why."""
+        deadline = time.monotonic() + EVERY
+        while self._spark_death() is None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(EVERY / 10)
+        return True
 
     def _notice(self, id_: int, text: str) -> None:
         log.warning("task %s: %s", id_, text)
@@ -363,7 +407,7 @@ class Controller:
 
 def _status(id_: int, managed: ManagedTask) -> TaskStatus:
     progress, state = managed.progress, managed.state or State.STARTING
-    error = managed.error.diagnostic().render() if managed.error is not None else None
+    error = managed.error.diagnostic().render() if managed.error is not None else managed.said
     lag = managed.lag if state in (State.STARTING, State.RUNNING) else None
     return TaskStatus(
         id_, state, managed.since, error, progress.batch, progress.rows, progress.skipped, lag, progress.batches,

@@ -1,7 +1,7 @@
-"""From the catalog to what the runtime is given: the definitions of sources, queries and tasks.
+"""Definitions of sources, queries and tasks for the runtime, made from the catalog.
 
-This is where stored statements are read and planned for the runtime. A view or sink that cannot be planned any more, because
-a source below it followed a schema change, raises here.
+Stored statements are planned for the runtime here. A view or sink that can no longer be planned, because a source below it
+followed a schema change, raises here.
 """
 
 from __future__ import annotations
@@ -10,31 +10,27 @@ import hashlib
 from collections.abc import Iterable
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Object, definition_of
-from headgate.plan.chain import chain_of, sound_query
-from headgate.plan.definitions import (
-    ConnectionRef,
-    QueryDefinition,
-    RelationDefinition,
-    SelectDefinition,
-    SinkDefinition,
-    SourceDefinition,
-    TaskDefinition,
-    ViewDefinition,
-    spark_name,
-    system_name,
-)
+from headgate.catalog.system_tables import SYSTEM_RELATIONS
+from headgate.plan import definitions as d
+from headgate.plan.chain import chain_of, valid_query
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import check_sink_schemas, needed_sink
-from headgate.plan.relations import analyse_query, query_relation, relations_read, system_relations_read
+from headgate.plan.relations import (
+    analyse_query,
+    names_hidden_columns,
+    query_relation,
+    relations_read,
+    system_relations_read,
+)
 from headgate.plan.sink import with_own_schemas
 from headgate.plan.source import plan_source
 from headgate.resolve.statements import kafka_server, registry_server, topic_name
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format
+from headgate.sql.query.marked_sql import marked_sql
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.registry_formats import RegistryFormat
@@ -43,11 +39,11 @@ from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, Query
 
 
-def source_definition(source: Object) -> SourceDefinition:
+def source_definition(source: Object) -> d.SourceDefinition:
     """How and where a source is read."""
     statement = definition_of(source, CreateSource)
     formats = statement.formats
-    return SourceDefinition(
+    return d.SourceDefinition(
         source.id,
         source.name,
         topic_name(statement.kafka),
@@ -59,20 +55,20 @@ def source_definition(source: Object) -> SourceDefinition:
     )
 
 
-def _registry(format_: Format) -> ConnectionRef | None:
+def _registry(format_: Format) -> d.ConnectionRef | None:
     if not isinstance(format_, RegistryFormat):
         return None
     return registry_server(format_.registry)
 
 
 def _start_offsets(statement: CreateSource) -> dict[int, int]:
-    """The offsets that the statement names, by partition. Those that were frozen at creation come first."""
+    """The first offset of each partition. Offsets that were frozen at creation are preferred to written ones."""
     options = statement.kafka.options
     given = options.start_offset if options.seed_offset is None else options.seed_offset
     return dict(enumerate(given)) if isinstance(given, tuple) else {}
 
 
-def task_definition(catalog: Catalog, sink: Object) -> TaskDefinition:
+def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns, and
     SinkKeyChanges if its keys would have other bytes."""
     needed = needed_sink(catalog, sink)
@@ -81,20 +77,35 @@ def task_definition(catalog: Catalog, sink: Object) -> TaskDefinition:
         raise SinkCannotFollow(sink.name, missing)
     relations = relation_definitions(catalog, [planned.relation])
     source = relations[chain_of(catalog, planned.relation).source.id]
-    assert isinstance(source, SourceDefinition)
+    assert isinstance(source, d.SourceDefinition)
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
     definition = _definition_name(catalog, relations)
-    return TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition)
+    marked = _marked_sql(catalog, planned.relation, relations, source, key) if key else None
+    return d.TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition, marked)
+
+
+def _marked_sql(
+    catalog: Catalog, relation: int, relations: d.Relations, source: d.SourceDefinition, key: Iterable[str]
+) -> str | None:
+    """One query for all views between a sink and its source, lowest first."""
+    views: list[d.ViewDefinition] = []
+    while isinstance(view := relations[relation], d.ViewDefinition):
+        views.insert(0, view)
+        (relation,) = view.query.relations
+    trees = [(valid_query(catalog, catalog.get(view.id)).tree, view.columns) for view in views]
+    columns = [column.name for column in source.layout.columns]
+    return marked_sql(d.spark_name(source.id), columns, trees, tuple(key), d.PRESENT)
 
 
 def _definition_name(catalog: Catalog, relations: Iterable[int]) -> str:
-    """Differs when a view was replaced. The statements as written are compared: RENAME and schema changes leave them alone."""
+    """A name that changes when a view is replaced. It is made from the statements as written, which RENAME and schema
+    changes do not touch."""
     written = [(id_, catalog.get(id_).statement) for id_ in sorted(relations)]
     views = [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW]
     return hashlib.sha256(repr(views).encode()).hexdigest()[:16]
 
 
-def _source_key(catalog: Catalog, sink: SinkDefinition) -> dict[str, str]:
+def _source_key(catalog: Catalog, sink: d.SinkDefinition) -> dict[str, str]:
     """Each key column of an UPSERT sink, and the column of the source that it comes from."""
     if sink.envelope != "UPSERT" or sink.key is None:
         return {}
@@ -113,40 +124,49 @@ def _column(catalog: Catalog, reference: ColumnRef | None) -> Column | None:
     return None if reference is None else catalog.get(reference.object).column(reference.column)
 
 
-def select_definition(catalog: Catalog, query: Query) -> SelectDefinition:
+def select_definition(catalog: Catalog, query: Query) -> d.SelectDefinition:
     """A resolved query, and all relations below it."""
     made = query_definition(analyse_query(catalog, DEFAULT_PATH, query))
-    return SelectDefinition(made, relation_definitions(catalog, made.relations))
+    return d.SelectDefinition(made, relation_definitions(catalog, made.relations))
 
 
-def relation_definitions(catalog: Catalog, ids: Iterable[int]) -> dict[int, RelationDefinition]:
+def relation_definitions(catalog: Catalog, ids: Iterable[int]) -> dict[int, d.RelationDefinition]:
     """These relations and all relations that they read, by id."""
-    found: dict[int, RelationDefinition] = {}
+    found: dict[int, d.RelationDefinition] = {}
     waiting = list(ids)
     while waiting:
         id_ = waiting.pop()
         if id_ not in found:
             found[id_] = _relation(catalog, catalog.get(id_))
             made = found[id_]
-            waiting += made.query.relations if isinstance(made, ViewDefinition) else ()
+            waiting += made.query.relations if isinstance(made, d.ViewDefinition) else ()
     return found
 
 
-def _relation(catalog: Catalog, relation: Object) -> RelationDefinition:
+def _relation(catalog: Catalog, relation: Object) -> d.RelationDefinition:
     match relation.kind:
         case Kind.SOURCE:
             return source_definition(relation)
         case Kind.VIEW:
-            query = query_definition(sound_query(catalog, relation))
-            return ViewDefinition(relation.id, relation.name, query, tuple(c.name for c in relation.columns))
+            query = query_definition(valid_query(catalog, relation))
+            return d.ViewDefinition(relation.id, relation.name, query, tuple(c.name for c in relation.columns))
         case _:
             raise NotSupportedYet(f"reading a {relation.kind}")
 
 
-def query_definition(analysed: AnalysedQuery) -> QueryDefinition:
+def query_definition(analysed: AnalysedQuery) -> d.QueryDefinition:
     """What the runtime needs of an analysed query."""
-    columns = tuple((column.name, column.type) for column in analysed.columns)
-    return QueryDefinition(analysed.spark_sql, columns, relations_read(analysed), system_relations_read(analysed))
+    system = system_relations_read(analysed)
+    return d.QueryDefinition(
+        analysed.spark_sql,
+        tuple((column.name, column.type) for column in analysed.columns),
+        relations_read(analysed),
+        system,
+        frozenset(name for name in system if names_hidden_columns(analysed, name)),
+        tuple(d.ExpressionText(w.start, w.end, w.text, w.column) for w in analysed.written),
+        analysed.row_by_row,
+        analysed.limit,
+    )
 
 
 def columns_read(catalog: Catalog, analysed: AnalysedQuery) -> dict[str, Record]:
@@ -155,8 +175,8 @@ def columns_read(catalog: Catalog, analysed: AnalysedQuery) -> dict[str, Record]
     for id_ in relations_read(analysed):
         columns = query_relation(catalog, catalog.get(id_)).columns
         fields = tuple(Field(c.name, c.type, c.nullable) for c in columns if c.type is not None)
-        found[spark_name(id_)] = Record(fields)
+        found[d.spark_name(id_)] = Record(fields)
     for name in system_relations_read(analysed):
         relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
-        found[system_name(name)] = relation.columns
+        found[d.system_name(name)] = relation.columns
     return found

@@ -20,18 +20,10 @@ from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile,
 from headgate.errors import HeadgateError
 from headgate.plan.errors import NotDesiredState, ObjectDiffers
 from headgate.plan.relations import analyse_query, resolved_query
-from headgate.resolve.compare import differences
-from headgate.resolve.printing import with_current_names
+from headgate.resolve.definitions import differences, with_current_names
 from headgate.resolve.statements import find_object, named_object, resolve_names
 from headgate.schema.names import print_name
-from headgate.sql.connections import (
-    AlterSecret,
-    CreateSecret,
-    SecretFromEnv,
-    SecretFromFile,
-    SecretText,
-    SecretValue,
-)
+from headgate.sql import connections
 from headgate.sql.objects import ChangeTaskState, CommentOn
 from headgate.sql.queries import SetSearchPath
 from headgate.sql.script import parse_script
@@ -82,8 +74,8 @@ def _changing(statement: Statement) -> Statement:
     match statement:
         case CreateView():
             return replace(statement, or_replace=True)
-        case CreateSecret():
-            return AlterSecret(Kind.SECRET, statement.name, statement.value, span=statement.span)
+        case connections.CreateSecret():
+            return connections.AlterSecret(Kind.SECRET, statement.name, statement.value, span=statement.span)
         case _:
             return statement
 
@@ -132,7 +124,7 @@ class _Comparison:
         return ScriptItem(self.catalog.display_name(existing.id), kind.value, action, detail)
 
     def _action(self, statement: Create, existing: Object) -> tuple[Action, str]:
-        if isinstance(statement, CreateSecret):
+        if isinstance(statement, connections.CreateSecret):
             same = self._is_secret(existing, statement.value)
             return ("keep", "") if same else ("change", "another value")
         parts = self._differences(statement, existing)
@@ -159,14 +151,14 @@ class _Comparison:
                 wanted = replace(wanted, query=query)
         return differences(found, wanted)
 
-    def _is_secret(self, existing: Object, wanted: SecretValue) -> bool:
+    def _is_secret(self, existing: Object, wanted: connections.SecretValue) -> bool:
         source = self.catalog.secrets.get(existing.id)
         match wanted:
-            case SecretFromEnv(variable):
+            case connections.SecretFromEnv(variable):
                 return source == FromEnvironment(variable)
-            case SecretFromFile(path):
+            case connections.SecretFromFile(path):
                 return source == FromFile(path)
-            case SecretText(text):
+            case connections.SecretText(text):
                 try:
                     return isinstance(source, EncryptedSecret) and self._reveal(self.catalog, existing) == Secret(text)
                 except CatalogError:  # its key is lost: the script has the value still

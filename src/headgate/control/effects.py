@@ -1,4 +1,4 @@
-"""Effects: what a plan does outside the catalog. Each can be checked before anything is done, done, and undone.
+"""Effects: what a plan does outside the catalog. Each effect can be checked in advance, done, and undone.
 
 A statement leaves nothing behind if it fails: an effect that fails cleans up after itself, and the effects before it are
 undone in reverse order. What existed before the statement is never touched by undoing.

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_never
 
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import ObjectCreated
 from headgate.catalog.errors import CatalogError
-from headgate.catalog.information_schema import SYSTEM_RELATIONS
+from headgate.catalog.names import DEFAULT_PATH, find, parent_and_name
 from headgate.catalog.objects import Object
 from headgate.catalog.store.lease import Heartbeat
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.connectors.connections import Connections
+from headgate.catalog.system_tables import SYSTEM_RELATIONS
+from headgate.connectors.connections import EMBEDDED, Connections
+from headgate.control import sessions as results
 from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition
-from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor
+from headgate.control.quarantine_cleaner import QuarantineCleaner
 from headgate.control.schema_changes import SchemaChanges
-from headgate.control.sessions import Cancellation, Done, JsonRows, Notice, Result, ResultColumns, Session
+from headgate.control.sessions import Cancellation, Result, Session
 from headgate.errors import InternalError
-from headgate.plan.definitions import QueryDefinition, SelectDefinition, SourceDefinition, ViewDefinition
-from headgate.runtime.query import Columns, Failed, Finished, Grown, QueryRequest, Rows
+from headgate.plan import definitions as d
+from headgate.runtime import query as query_answers
+from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineFiles
 from headgate.runtime.query_process import Queries
-from headgate.runtime.relations import QueryTypes
+from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
 from headgate.runtime.session import Spark
 from headgate.runtime.source import SourceReader
 from headgate.runtime.spark_jobs import SparkJobs
-from headgate.schema.types import Record, Type
+from headgate.schema.types import Type
+from headgate.sql import connections
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.statement import Query
+from headgate.sql.statement import Kind, ObjectName, Query, print_statement
+from headgate.text.cursor import Identifier
 
+QUARANTINE = "headgate_catalog.quarantine"
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
 
@@ -59,12 +67,15 @@ class Engine:
         queries: Queries,
         spark_gone: Callable[[], None] = lambda: None,
         fenced: Callable[[CatalogError], None] = lambda _: None,
+        files: QuarantineFiles | None = None,
     ) -> None:
         """``queries`` runs SELECTs. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
-        the lease of the catalog is lost: it must end this process and Spark at once."""
+        the lease of the catalog is lost: it must end this process and Spark at once. ``files`` is where many bad records
+        go; by default it is a folder of the project."""
         self.project = project
         self._spark = spark
         self._queries = queries
+        self._files = files or QuarantineFiles(str(project.state / "warehouse" / "quarantine"))
         project.state.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(project.state / "catalog.db")
         self._heartbeat = Heartbeat(self.store, fenced)
@@ -79,19 +90,23 @@ class Engine:
             self._connections,
             SparkJobs(spark.session),
             project.state,
+            files=self._files,
             follow=self.follower.follow,
             catch_up=self.follower.retry_registration,
             check=self._heartbeat.check,
-            spark_has_died=lambda: spark.has_died,
+            spark_death=spark.death,
             on_spark_death=spark_gone,
             on_lease_lost=fenced,
         )
+        self._cleaner = QuarantineCleaner(self.store, self._files, spark.session)
 
     def start(self) -> None:
         self._heartbeat.start()
         self._controller.start()
+        self._cleaner.start()
 
     def close(self) -> None:
+        self._cleaner.stop()
         self._controller.stop()
         self._connections.close()
         self._heartbeat.stop()
@@ -121,37 +136,39 @@ class Engine:
 
     def _select(
         self, catalog: Catalog, query: Query, cancellation: Cancellation
-    ) -> Generator[Result, None, Grown | None]:
+    ) -> Generator[Result, None, query_answers.Grown | None]:
         running = self._queries.open(self._request(catalog, select_definition(catalog, query)))
         count = 0
         with closing(running), cancellation.stops(running.cancel):
             for answer in running.answers():
                 match answer:
-                    case Columns(columns):
-                        yield ResultColumns(columns)
-                    case Rows(rows, text):
+                    case query_answers.Columns(columns):
+                        yield results.ResultColumns(columns)
+                    case query_answers.Rows(rows, text):
                         count += rows
-                        yield JsonRows(text)
-                    case Finished(bad_records):
+                        yield results.JsonRows(text)
+                    case query_answers.Finished(bad_records):
                         yield from _notices(catalog, bad_records)
-                        yield Done(f"SELECT {count}")
-                    case Grown():
+                        yield results.Done(f"SELECT {count}")
+                    case query_answers.Grown():
                         return answer
-                    case Failed(error):
+                    case query_answers.Failed(error):
                         raise error
                     case _:
                         assert_never(answer)
         return None
 
-    def _request(self, catalog: Catalog, select: SelectDefinition) -> QueryRequest:
+    def _request(self, catalog: Catalog, select: d.SelectDefinition) -> query_answers.QueryRequest:
         """The query with all that the query process, which has no catalog, needs for it."""
-        sources = [r for r in select.relations.values() if isinstance(r, SourceDefinition)]
+        sources = [r for r in select.relations.values() if isinstance(r, d.SourceDefinition)]
         registries = {server for s in sources for server in (s.key_registry, s.value_registry)} - {None}
         servers = self._connections.options(
             catalog, {s.connection for s in sources}, {server for server in registries if server is not None}
         )
         names = dict.fromkeys(n for query in _queries_of(select) for n in query.system_relations)
-        return QueryRequest(select, servers, {name: self._system_rows(catalog, name) for name in names})
+        hidden = {name for query in _queries_of(select) for name in query.with_hidden}
+        rows = {name: self._system_rows(catalog, name, hidden=name in hidden) for name in names}
+        return query_answers.QueryRequest(select, servers, rows)
 
     def replay(self, task: int, name: str) -> Replayed:
         return self._controller.replay(task, name)
@@ -170,20 +187,55 @@ class Engine:
             self.follower.follow(source.id, arrived)
         return bool(arrived)
 
-    def _system_rows(self, catalog: Catalog, name: str) -> tuple[Record, Sequence[Sequence[object]]]:
+    def _system_rows(self, catalog: Catalog, name: str, *, hidden: bool) -> SystemRows:
         relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
-        return relation.columns, [tuple(row) for row in relation.read(catalog, self.store).rows]
+        rows = [tuple(row) for row in relation.read(catalog, self.store, hidden=hidden).rows]
+        more = self._folder_rows(catalog) if name == QUARANTINE else None
+        return SystemRows(relation.columns, rows, more)
+
+    def _folder_rows(self, catalog: Catalog) -> FolderRows | None:
+        """The quarantined records that are not in the catalog. The query process reads them."""
+        known = [
+            f for f in self.store.quarantine_folders() if f.task in catalog.objects and f.object in catalog.objects
+        ]
+        named = [NamedFolder(f, catalog.display_name(f.object), catalog.display_name(f.task)) for f in known]
+        return FolderRows(self._files, tuple(named)) if named else None
 
 
-def _queries_of(select: SelectDefinition) -> list[QueryDefinition]:
+def _queries_of(select: d.SelectDefinition) -> list[d.QueryDefinition]:
     """The query, and those of the views below it."""
-    return [select.query, *(r.query for r in select.relations.values() if isinstance(r, ViewDefinition))]
+    return [select.query, *(r.query for r in select.relations.values() if isinstance(r, d.ViewDefinition))]
 
 
-def _notices(catalog: Catalog, bad_records: Mapping[int, int]) -> Iterator[Notice]:
+def _notices(catalog: Catalog, bad_records: Mapping[int, int]) -> Iterator[results.Notice]:
     for source, bad in bad_records.items():
         if bad:
             those = "1 record" if bad == 1 else f"{bad} records"
             verb = "is" if bad == 1 else "are"
             name = catalog.display_name(source)
-            yield Notice(f'{those} of source "{name}" could not be decoded and {verb} left out')
+            yield results.Notice(f'{those} of source "{name}" could not be decoded and {verb} left out')
+
+
+# connections of the embedded world
+
+CONNECTIONS: dict[str, connections.ConnectionOptions] = {
+    "kafka": connections.KafkaConnectionOptions(broker=EMBEDDED),
+    "registry": connections.RegistryConnectionOptions(url=EMBEDDED),
+    "postgres": connections.PostgresConnectionOptions(url=EMBEDDED),
+    "elasticsearch": connections.ElasticsearchConnectionOptions(url=EMBEDDED),
+}
+
+
+def make_connections(store: SqliteStore) -> None:
+    """Create those that are missing. Their address is looked up when they are used: it may change."""
+    for name, options in CONNECTIONS.items():
+        catalog = store.load()
+        written = ObjectName((Identifier(name),))
+        if find(catalog, DEFAULT_PATH, written, Kind.CONNECTION) is not None:
+            continue
+        statement = connections.CreateConnection(written, options)
+        parent, exact = parent_and_name(catalog, DEFAULT_PATH, written, Kind.CONNECTION)
+        made = Object(
+            catalog.next_id, Kind.CONNECTION, parent, exact, datetime.now(UTC), print_statement(statement), statement
+        )
+        store.commit([ObjectCreated(made)], cause="the embedded world")

@@ -21,26 +21,12 @@ from headgate.control.replaying import replayed
 from headgate.control.sessions import Cancellation, Done, Notice, Result, Session
 from headgate.control.show import show
 from headgate.errors import HeadgateError, Span
-from headgate.plan.plans import (
-    ChangeCatalog,
-    CheckConnection,
-    CreateTopic,
-    Effect,
-    Plan,
-    RegisterSchema,
-    ReplayQuarantine,
-    RunQuery,
-    SetCompatibility,
-    SetSearchPath,
-    Show,
-    Skip,
-)
+from headgate.plan import plans
 from headgate.plan.relations import sources_named
 from headgate.plan.statements import plan, skip_existing
 from headgate.purify.lookups import ChangedSchemas, LiveLookups, PlannedLookups
 from headgate.purify.statements import purify
-from headgate.resolve.context import Answers, Context
-from headgate.resolve.statements import resolve_statement
+from headgate.resolve.statements import Answers, Context, resolve_statement
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.connections import AlterSecret, CreateSecret, SecretFromEnv, SecretFromFile, SecretText
@@ -52,11 +38,11 @@ from headgate.sql.registry_formats import PendingId
 from headgate.sql.script import parse_script
 from headgate.sql.statement import Query, Statement
 
-TRIES = 5  # how often a statement is planned again because the catalog changed just before its commit
+TRIES = 5  # attempts to commit a statement while other clients change the catalog
 
 
-class Queries(Protocol):
-    """The part of the engine that runs queries and tasks."""
+class QueryRunner(Protocol):
+    """The part of the engine that the executor needs to run queries and to reach tasks."""
 
     def select(self, catalog: Catalog, query: Query, cancellation: Cancellation) -> Iterator[Result]:
         """The answer to a query that has the ids of what it names."""
@@ -65,19 +51,19 @@ class Queries(Protocol):
         """The types of a query's columns, asked of Spark without running it."""
 
     def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
-        """Follow the schemas that records of a source have by now. Whether there were any."""
+        """Follow the schemas that records of a source have by now. Returns whether there were any."""
 
     def replay(self, task: int, name: str) -> Replayed:
         """Send the quarantined records of a task through again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedStatement:
     """A statement of a script, the context that it was planned in, and its plan."""
 
     statement: Statement
     context: Context
-    plan: Plan
+    plan: plans.Plan
 
     @property
     def version(self) -> int:
@@ -85,22 +71,26 @@ class Step:
 
 
 class Executor:
-    """Plans and runs scripts. ``changed`` asks the registry for the schemas that ACCEPT SCHEMA CHANGE takes up."""
+    """Plans and runs scripts. ``changed`` asks the registry for the schemas that ACCEPT SCHEMA CHANGE accepts."""
 
-    def __init__(self, store: SqliteStore, connections: Connections, queries: Queries, changed: ChangedSchemas) -> None:
+    def __init__(
+        self, store: SqliteStore, connections: Connections, queries: QueryRunner, changed: ChangedSchemas
+    ) -> None:
         self._store = store
         self._connections = connections
         self._queries = queries
         self._lookups = LiveLookups(connections, changed)
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
-        """The results of a script. Nothing of it is done unless all of it can be planned."""
+        """The results of a script. No statement runs unless all of them can be planned."""
         yield from self.run_steps(self.plan(text, session), session, cancellation or Cancellation())
 
     # planning
 
-    def plan(self, text: str, session: Session, statements: Sequence[Statement] | None = None) -> tuple[Step, ...]:
-        """Plan a script. ``statements`` are those of the text, if they are parsed already; their spans point into it."""
+    def plan(
+        self, text: str, session: Session, statements: Sequence[Statement] | None = None
+    ) -> tuple[PlannedStatement, ...]:
+        """Plan a script. ``statements`` are those of the text if it is parsed already; their spans point into it."""
         found = parse_script(text) if statements is None else statements
         catalog, now = self._store.load(), datetime.now(UTC)
         contexts = [
@@ -109,7 +99,7 @@ class Executor:
                 session.path,
                 now,
                 redacted_text(text[statement.span.start : statement.span.end]),
-                Answers(self._sealed(statement), types=self._queries.types),
+                Answers(self._encrypted_secret(statement), types=self._queries.types),
             )
             for statement in found
         ]
@@ -122,60 +112,67 @@ class Executor:
         return self._plan_all(script, session.path)
 
     def _sources_grew(self, statements: Sequence[Statement], path: SearchPath) -> bool:
-        """Whether a source that a SELECT reads follows a schema by now. A field that records have is then a column."""
+        """Let the sources of the script's SELECTs follow new schemas, which may have the unknown column. Returns whether one did."""
         catalog = self._store.load()
         queries = [statement.query for statement in statements if isinstance(statement, Select)]
         sources = {o.id: o for query in queries for o in sources_named(catalog, path, query)}
-        grown = [self._queries.follow_arrived(catalog, source) for source in sources.values()]  # all of them
+        grown = [
+            self._queries.follow_arrived(catalog, source) for source in sources.values()
+        ]  # a list, so that every source follows
         return any(grown)
 
-    def _plan_all(self, script: Sequence[tuple[Statement, Context]], path: SearchPath) -> tuple[Step, ...]:
-        """Plan statements one after the other, each against the catalog that those before it will leave. Of the contexts
-        given, only the time, the text and the secret count."""
+    def _plan_all(self, script: Sequence[tuple[Statement, Context]], path: SearchPath) -> tuple[PlannedStatement, ...]:
+        """Plan statements one after the other, each against the catalog that the statements before it will leave.
+
+        Of the given contexts only the time, the text and the secret are used.
+        """
         catalog = self._store.load()
         lookups = PlannedLookups(self._lookups)
-        steps: list[Step] = []
+        steps: list[PlannedStatement] = []
         for statement, given in script:
             with _pointing_at(statement.span):
                 step = self._plan_one(statement, replace(given, catalog=catalog, path=path), lookups)
-            if isinstance(step.plan, ChangeCatalog):
+            if isinstance(step.plan, plans.ChangeCatalog):
                 catalog = step.context.after(step.plan.changes).catalog
-            elif isinstance(step.plan, SetSearchPath):
+            elif isinstance(step.plan, plans.SetSearchPath):
                 path = step.plan.path
             steps.append(step)
         return tuple(steps)
 
-    def _plan_one(self, statement: Statement, context: Context, lookups: PlannedLookups) -> Step:
+    def _plan_one(self, statement: Statement, context: Context, lookups: PlannedLookups) -> PlannedStatement:
         if (skip := skip_existing(statement, context)) is not None:
-            return Step(statement, context, skip)
+            return PlannedStatement(statement, context, skip)
         resolved = resolve_statement(statement, context)
         purified, answered = purify(resolved, context, lookups)
         made = plan(purified, answered)
-        if isinstance(made, ChangeCatalog):
+        if isinstance(made, plans.ChangeCatalog):
             self._check(made.effects, context.catalog, lookups)
-        return Step(statement, context, made)
+        return PlannedStatement(statement, context, made)
 
-    def _check(self, effects: Sequence[Effect], catalog: Catalog, lookups: PlannedLookups) -> None:
-        """Check the effects of one statement, and let later statements know of them. What an earlier statement of the
-        script makes cannot be checked yet, nor a schema whose subject gets another compatibility level first."""
+    def _check(self, effects: Sequence[plans.Effect], catalog: Catalog, lookups: PlannedLookups) -> None:
+        """Check the effects of one statement, and tell ``lookups`` about them for later statements.
+
+        A topic or subject of an earlier statement cannot be checked, because it does not exist yet. Nor can a schema whose
+        subject gets another compatibility level first.
+        """
         clients = self._connections.of(catalog)
-        levels = {(e.connection, e.subject) for e in effects if isinstance(e, SetCompatibility)}
+        levels = {(e.connection, e.subject) for e in effects if isinstance(e, plans.SetCompatibility)}
         for effect in effects:
             match effect:
-                case CreateTopic(connection, topic):
+                case plans.CreateTopic(connection, topic):
                     if (connection, topic) not in lookups.topics:
                         check_effect(effect, clients)
                         lookups.topics[connection, topic] = effect.partitions
-                case RegisterSchema(connection, subject):
+                case plans.RegisterSchema(connection, subject):
                     if (connection, subject) not in levels | lookups.schemas.keys():
                         check_effect(effect, clients)
                     lookups.schemas[connection, subject] = effect.schema
-                case SetCompatibility():
+                case plans.SetCompatibility():
                     check_effect(effect, clients)
                 case _:
                     assert_never(effect)
 
-    def _sealed(self, statement: Statement) -> SecretSource | None:
+    def _encrypted_secret(self, statement: Statement) -> SecretSource | None:
         if not isinstance(statement, CreateSecret | AlterSecret):
             return None
         match statement.value:
@@ -188,9 +185,13 @@ class Executor:
 
     # running
 
-    def run_steps(self, steps: Sequence[Step], session: Session, cancellation: Cancellation) -> Iterator[Result]:
-        """Run plans in order. What is left is planned again if the catalog has changed meanwhile, because a source
-        followed a schema change or another client was faster."""
+    def run_steps(
+        self, steps: Sequence[PlannedStatement], session: Session, cancellation: Cancellation
+    ) -> Iterator[Result]:
+        """Run plans in order. If the catalog has changed meanwhile, the statements that are left are planned again.
+
+        It changes when a source follows a schema change, or when another client commits.
+        """
         ids: dict[PendingId, int] = {}
         tries = 0
         while steps:
@@ -202,46 +203,46 @@ class Executor:
                 try:
                     yield from self._run(steps[0], session, cancellation, ids)
                 except CatalogChanged:
-                    # Only a commit is tried again: it has given no result yet, and its effects are undone.
+                    # Only a commit can be tried again: it has returned no result yet, and its effects are undone.
                     tries += 1
-                    if tries == TRIES or not isinstance(steps[0].plan, ChangeCatalog):
+                    if tries == TRIES or not isinstance(steps[0].plan, plans.ChangeCatalog):
                         raise
                     continue
             steps, tries = steps[1:], 0
 
-    def _plan_again(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+    def _plan_again(self, steps: Sequence[PlannedStatement]) -> tuple[PlannedStatement, ...]:
         return self._plan_all([(s.statement, s.context) for s in steps], steps[0].context.path)
 
     def _run(
-        self, step: Step, session: Session, cancellation: Cancellation, ids: dict[PendingId, int]
+        self, step: PlannedStatement, session: Session, cancellation: Cancellation, ids: dict[PendingId, int]
     ) -> Iterator[Result]:
         catalog, path = self._store.load(), step.context.path
         match step.plan:
-            case Skip(tag, notice):
+            case plans.Skip(tag, notice):
                 yield Notice(notice)
                 yield Done(tag)
-            case SetSearchPath(new):
+            case plans.SetSearchPath(new):
                 session.path = new
                 yield Done("SET")
-            case RunQuery(query):
+            case plans.RunQuery(query):
                 yield from self._queries.select(catalog, query, cancellation)
-            case CheckConnection(connection):
+            case plans.CheckConnection(connection):
                 self._connections.validate(catalog, connection)
                 yield Done("VALIDATE CONNECTION")
-            case ReplayQuarantine(tasks):
+            case plans.ReplayQuarantine(tasks):
                 yield from replayed(tasks, catalog, self._queries.replay)
-            case Show(statement):
+            case plans.Show(statement):
                 yield from show(statement, catalog, path, self._store)
                 yield Done(step.statement.words.split()[0])
-            case ChangeCatalog():
+            case plans.ChangeCatalog():
                 self._commit(step, step.plan, ids)
                 yield from (Notice(text) for text in step.plan.notices)
                 yield Done(step.plan.tag)
             case _:
                 assert_never(step.plan)
 
-    def _commit(self, step: Step, change: ChangeCatalog, ids: dict[PendingId, int]) -> None:
-        """Outside first, catalog second: otherwise a crash in between would leave a sink without a topic."""
+    def _commit(self, step: PlannedStatement, change: plans.ChangeCatalog, ids: dict[PendingId, int]) -> None:
+        """Do the effects before the commit. The other way round, a crash in between would leave a sink without a topic."""
         clients = self._connections.of(step.context.catalog)
         with effects_done(change.effects, clients) as registered:
             ids.update(registered)
@@ -251,7 +252,7 @@ class Executor:
 
 @contextmanager
 def _pointing_at(span: Span) -> Iterator[None]:
-    """Give errors without a place the place of their statement."""
+    """Give errors without a span the span of their statement."""
     try:
         yield
     except HeadgateError as error:

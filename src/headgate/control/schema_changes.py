@@ -1,4 +1,4 @@
-"""Schema changes in flight: the new schemas of a source are taken into the catalog, with all that follows from them."""
+"""Schema changes that arrive in flight: the source follows them in the catalog, and so does everything downstream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headgate.plan.encodings import encodings
 from headgate.plan.impact import SinkChange, needed_sink, plan_follow, sink_change
 from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
-from headgate.resolve.context import SparkTypes, TakenSchema
+from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.schema.encodings import Encoding, SchemaEncoding
 from headgate.schema.evolve.verdicts import Target, arriving
@@ -34,7 +34,7 @@ SIDES: dict[RecordSide, Side] = {"key": "KEY", "value": "VALUE"}
 
 
 class SchemaChanges:
-    """Shared by all tasks and queries of an engine: whoever meets a schema first brings it in for all."""
+    """Shared by all tasks and queries of an engine. The first of them that meets a new schema makes the source follow it."""
 
     def __init__(self, store: Store, connections: Connections, ask: SparkTypes) -> None:
         self._store = store
@@ -43,19 +43,23 @@ class SchemaChanges:
         self._guard = threading.Lock()
 
     def follow(self, source_id: int, arrived: Sequence[Arrived]) -> None:
-        """Nothing happens for schemas that the source has already. A sink whose registry refuses its new schema keeps
-        the old one and is halted when it is planned again; the others go on."""
+        """Make a source follow new schemas. Schemas that it reads already change nothing.
+
+        A sink whose registry refuses the new schema keeps the old one and halts when it is planned again. Others go on.
+        """
         with self._guard:
             for _ in range(TRIES):
                 try:
                     return self._follow(self._store.load(), source_id, arrived)
-                except CatalogChanged:  # a statement came in between
+                except CatalogChanged:  # a statement was committed in between
                     continue
             return self._follow(self._store.load(), source_id, arrived)
 
     def retry_registration(self, sink_id: int) -> bool:
-        """Register what a sink was refused, in case its registry takes it now. Whether it did; a registry that does not
-        answer raises."""
+        """Register again the schema that the registry refused for a sink. Returns whether the registry accepts it now.
+
+        Raises if the registry does not answer.
+        """
         with self._guard:
             catalog = self._store.load()
             sink = catalog.get(sink_id)
@@ -63,9 +67,9 @@ class SchemaChanges:
             if needed is None:
                 return False
             try:
-                unit = Commit((needed.change(self._register(catalog, needed)),), "the registry takes its schema now")
+                unit = Commit((needed.change(self._register(catalog, needed)),), "the registry accepts its schema now")
                 self._store.commit_all([unit], planned=catalog.version)
-            except (IncompatibleSchema, CatalogChanged):  # after a change the sink is tried again anyway
+            except (IncompatibleSchema, CatalogChanged):  # a change of the catalog starts the sink again anyway
                 return False
             return True
 
@@ -88,7 +92,11 @@ class SchemaChanges:
         ids = ", ".join(str(a.schema.id) for a in new)
         unit = Commit((*planned.changes, *sinks), f"schema id {ids}", None, new[0].record)
         self._store.commit_all([unit], planned=catalog.version)
-        log.info('source "%s" follows schema id %s, first seen at %s', source.name, ids, new[0].record)
+        at = new[0].record
+        log.info(
+            'source "%s" follows schema id %s, first seen at topic "%s" partition %s offset %s',
+            source.name, ids, at.topic, at.partition, at.offset,
+        )  # fmt: skip
 
     def _registered(self, catalog: Catalog, sink: SinkChange) -> DefinitionChanged | None:
         try:
@@ -105,7 +113,7 @@ class SchemaChanges:
 
 
 def followable(source: CreateSource, arrived: Sequence[Arrived]) -> list[Arrived]:
-    """The schemas that the source does not have, without those that contradict one before them: these are not followed."""
+    """The schemas that the source does not read yet and can follow. One that contradicts an earlier one is left out."""
     value, key = encodings(source.formats)
     known: dict[RecordSide, Encoding | None] = {"value": value, "key": key}
     new: list[Arrived] = []

@@ -8,49 +8,36 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never, cast
 
-from headgate.catalog.catalog import Catalog, fold
-from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.catalog import Catalog, column_comment, object_comment
 from headgate.catalog.graph import upstream
-from headgate.catalog.information_schema import SYSTEM_RELATIONS
-from headgate.catalog.names import DEFAULT_PATH, SearchPath
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, is_name_of
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store import Reader
+from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.control.sessions import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.plans import ShowStatement
-from headgate.plan.relations import (
-    analyse_query,
-    relations_read,
-    system_relations_read,
-    withheld_fields,
-)
+from headgate.plan.relations import analyse_query, fields_without_column, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import present_field_names
-from headgate.resolve.printing import with_current_names
+from headgate.resolve.definitions import with_current_names
 from headgate.resolve.statements import object_id
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
+from headgate.sql import show as s
 from headgate.sql.queries import Select, ShowSearchPath
-from headgate.sql.show import (
-    LISTED_KINDS,
-    Describe,
-    Explain,
-    ExplainSchema,
-    ShowCreate,
-    ShowLineage,
-    ShowObjects,
-)
+from headgate.sql.show import LISTED_KINDS
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, ObjectName, print_statement
 from headgate.sql.views import CreateView
 
-# SHOW of one of these is a short form of a query over the system table of that name.
-_RECORDED = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
+# SHOW of one of these is a short form of a query over the system table of that name. QUARANTINE is planned as a query.
+_SYSTEM_LISTINGS = {"TASKS", "EVENTS", "HISTORY", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
 
-_SUBJECTS = {"name", "object", "task"}  # columns of these that name the object of a row
+_NAME_COLUMNS = {"name", "object", "task"}  # columns of system tables that name the object of a row
 
 Table = tuple[ResultColumns, ResultRows]
 
@@ -58,20 +45,20 @@ Table = tuple[ResultColumns, ResultRows]
 def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
     """The answer to a statement that only reads the catalog and the store."""
     match statement:
-        case ShowObjects():
+        case s.ShowObjects():
             return _show(statement, catalog, reader)
-        case ShowCreate():
+        case s.ShowCreate():
             return _show_create(statement, catalog)
-        case ShowLineage():
+        case s.ShowLineage():
             return _lineage(statement, catalog)
         case ShowSearchPath():
             names = ", ".join(f"{database}.{schema}" for database, schema in path.entries)
             return _table(["search_path"], [[names]])
-        case Describe():
+        case s.Describe():
             return _describe(statement, catalog, reader)
-        case Explain():
+        case s.Explain():
             return _explain(statement, catalog)
-        case ExplainSchema():
+        case s.ExplainSchema():
             return _explain_schema(statement, catalog)
         case _:
             assert_never(statement)
@@ -86,9 +73,9 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Json]], types: Sequence
 # SHOW
 
 
-def _show(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
-    if statement.what in _RECORDED:
-        return _recorded(statement, catalog, reader)
+def _show(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
+    if statement.what in _SYSTEM_LISTINGS:
+        return _system_table(statement, catalog, reader)
     kind = LISTED_KINDS[statement.what]
     within = object_id(statement.within) if statement.within else None
     found = [o for o in catalog.of_kind(kind) if within is None or o.parent == within]
@@ -100,16 +87,16 @@ def _show(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     return _table(["name", "schema", "comment"], cast("list[list[Json]]", rows))
 
 
-def _recorded(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
+def _system_table(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     name = statement.what.lower()
     relation = next(r for r in SYSTEM_RELATIONS if (r.schema, r.name) == ("headgate_catalog", name))
     shown = [f for f in relation.columns.fields if f.name not in relation.hidden]
     positions = [relation.columns.fields.index(f) for f in shown]
     rows: list[list[Json]] = []
     for row in relation.read(catalog, reader).rows:
-        values = [_plain(row[p]) for p in positions]
-        about = [v for f, v in zip(shown, values, strict=True) if f.name in _SUBJECTS]
-        if statement.subject is None or any(_means(statement.subject, str(name)) for name in about):
+        values = [_json_value(row[p]) for p in positions]
+        about = [v for f, v in zip(shown, values, strict=True) if f.name in _NAME_COLUMNS]
+        if statement.subject is None or any(is_name_of(statement.subject, str(name)) for name in about):
             rows.append(values)
     if "name" in (f.name for f in shown):
         at = [f.name for f in shown].index("name")
@@ -118,12 +105,7 @@ def _recorded(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table
     return _table([f.name for f in shown], rows, [print_type(f.type) for f in shown])
 
 
-def _means(written: ObjectName, shown: str) -> bool:
-    quoted = any(part.quoted for part in written.parts)
-    return str(written) == shown if quoted else fold(str(written)) == fold(shown)
-
-
-def _plain(value: object) -> Json:
+def _json_value(value: object) -> Json:
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -143,13 +125,13 @@ def _like(name: str, pattern: str | None) -> bool:
     return re.fullmatch(regex, name, re.I | re.S) is not None
 
 
-def _show_create(statement: ShowCreate, catalog: Catalog) -> Table:
+def _show_create(statement: s.ShowCreate, catalog: Catalog) -> Table:
     found = catalog.get(object_id(statement.name))
     return _table(["name", "create_sql"], [[catalog.display_name(found.id), create_sql(catalog, found)]])
 
 
 def create_sql(catalog: Catalog, entry: Object) -> str:
-    """The definition of the object as a statement, under the names of today. Secrets are never printed."""
+    """The definition of the object as a statement, with the names of today. Secrets are never printed."""
     if entry.kind in (Kind.DATABASE, Kind.SCHEMA):
         return f"CREATE {entry.kind.words} {print_name((entry.name,))};"
     statement = entry.definition
@@ -158,7 +140,7 @@ def create_sql(catalog: Catalog, entry: Object) -> str:
     return print_statement(with_current_names(catalog, entry, statement))
 
 
-def _lineage(statement: ShowLineage, catalog: Catalog) -> Table:
+def _lineage(statement: s.ShowLineage, catalog: Catalog) -> Table:
     start = catalog.get(object_id(statement.name))
     rows = []
     for entry in [start, *upstream(catalog, start.id)]:
@@ -174,7 +156,7 @@ def _lineage(statement: ShowLineage, catalog: Catalog) -> Table:
 _DESCRIBE = (["name", "type", "nullable", "key", "comment"], ["text", "text", "boolean", "boolean", "text"])
 
 
-def _describe(statement: Describe, catalog: Catalog, reader: Reader) -> Table:
+def _describe(statement: s.Describe, catalog: Catalog, reader: Reader) -> Table:
     if statement.name.id is None:
         return _describe_system(statement.name)
     found = catalog.get(statement.name.id)
@@ -212,7 +194,7 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
         ["name", catalog.display_name(found.id)],
         ["kind", found.kind.value],
         ["comment", object_comment(found)],
-        ["created", _plain(found.created)],
+        ["created", _json_value(found.created)],
         ["rows come by", found.growth.value if found.growth else None],
         ["key", ", ".join(c.name for c in columns if c.key) or None],
     ]
@@ -223,7 +205,8 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
         present = present_field_names(found.definition)
         rows += [[f"field of column {name}", field] for name, field in present.items()]
     rows += [
-        ["without a column", f'{w.field}, because column "{w.column}" is {w.other}'] for w in withheld_fields(found)
+        ["without a column", f'{w.field}, because column "{w.column}" is {w.other}']
+        for w in fields_without_column(found)
     ]
     rows += [[d.use.value, catalog.display_name(d.on)] for d in found.dependencies]
     rows += list(_task_properties(found, reader))
@@ -232,7 +215,7 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
 
 
 def _task_properties(found: Object, reader: Reader) -> Iterator[list[Json]]:
-    status = next((s for s in reader.statuses() if s.task == found.id), None)
+    status = next((status for status in reader.statuses() if status.task == found.id), None)
     if status is not None:
         yield ["state", status.state.value]
         yield ["error", status.error]
@@ -248,7 +231,7 @@ def _task_properties(found: Object, reader: Reader) -> Iterator[list[Json]]:
 # EXPLAIN
 
 
-def _explain(statement: Explain, catalog: Catalog) -> Table:
+def _explain(statement: s.Explain, catalog: Catalog) -> Table:
     inner = statement.statement
     if not isinstance(inner, Select | CreateView):
         raise NotSupportedYet("EXPLAIN of this statement")
@@ -267,7 +250,7 @@ def _explain(statement: Explain, catalog: Catalog) -> Table:
     return _table(["plan"], [[line] for line in lines])
 
 
-def _explain_schema(statement: ExplainSchema, catalog: Catalog) -> Table:
+def _explain_schema(statement: s.ExplainSchema, catalog: Catalog) -> Table:
     """The schema that a sink publishes. The registry is not asked."""
     sink = statement.sink
     if isinstance(sink, ObjectName):

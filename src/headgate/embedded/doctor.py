@@ -21,12 +21,14 @@ from headgate.embedded.host import (
     is_root,
     listening_process,
     service_user,
+    total_memory,
 )
 from headgate.embedded.jars import FOR_TESTS, Jar, cache_folder, find_java, hash_of, jar_path, jar_sets
 from headgate.embedded.service import ServiceStatus
 from headgate.embedded.services import all_services
 from headgate.embedded.services.opensearch import NEWEST_JAVA
 from headgate.embedded.services.postgres import CLUSTER, MAJOR, check_version
+from headgate.embedded.spark import default_heap
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 
@@ -45,8 +47,11 @@ class Finding:
     repair: str = ""
 
 
-def examine(folder: Path) -> Iterator[Finding]:
-    """Run all checks, in the order in which a first start would need them. Starts no service."""
+def examine(folder: Path, heap: str | None = None) -> Iterator[Finding]:
+    """Run all checks, in the order in which a first start would need them. Starts no service.
+
+    ``heap`` is the size of Spark's heap that the settings name, as Java writes it; None if they name none.
+    """
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("python", _python),
         ("java", _java),
@@ -54,6 +59,7 @@ def examine(folder: Path) -> Iterator[Finding]:
         ("jars", _all_jars),
         ("ports", _ports),
         ("memory", _memory),
+        ("spark heap", partial(check_heap, heap, total_memory())),
         ("disk", partial(_disk, folder)),
         ("service user", _user),
         ("world", partial(_world, folder)),
@@ -135,6 +141,22 @@ def _memory() -> Iterator[Finding]:
         yield Finding("memory", "ok", found)
     else:
         yield Finding("memory", "warn" if have >= largest else "fail", found, repair)
+
+
+def check_heap(given: str | None, total: int) -> Iterator[Finding]:
+    """How much memory Spark gets, of ``total`` megabytes. The rest of the machine needs some too."""
+    if given is None:
+        yield Finding(
+            "spark heap", "ok", f"{default_heap(total)} MB of {total} MB; memory in [spark] sets another size"
+        )
+        return
+    wanted = int(given[:-1]) << {"k": 10, "m": 20, "g": 30}[given[-1].lower()] >> 20
+    found = f"{wanted} MB of {total} MB, as memory in [spark] says"
+    if wanted <= total * 3 // 4:
+        yield Finding("spark heap", "ok", found)
+    else:
+        repair = "Set memory in the table [spark] of headgate.toml to at most three quarters of it, or leave it out."
+        yield Finding("spark heap", "warn", found, repair)
 
 
 def _disk(folder: Path) -> Iterator[Finding]:

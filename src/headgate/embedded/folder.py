@@ -160,6 +160,7 @@ def open_folder(path: Path, state: Path = ROOT_DATA) -> WorldFolder:
 
 
 def _make(folder: WorldFolder) -> None:
+    """Create the files of a new world, and the folders that every world needs."""
     if not (folder.path / "world.json").exists():
         folder.path.mkdir(parents=True, exist_ok=True)
         _check_no_other_files(folder.path)
@@ -288,10 +289,12 @@ def is_listening(path: Path) -> bool:
 
 
 def _runtime_folder(environ: Mapping[str, str], name_length: int) -> Path:
+    """A short private folder of the user: sockets have paths of at most MAX_SOCKET_PATH bytes."""
     if named := environ.get("XDG_RUNTIME_DIR"):
         path = Path(named) / "headgate"
         if len(os.fsencode(path)) + 1 + name_length <= MAX_SOCKET_PATH and _is_private(path):
             return path
+    # Any user may write to /tmp, so the folder is checked before it is trusted.
     path = Path("/tmp") / f"headgate-{os.geteuid()}"
     if not _is_private(path):
         raise WorldFolderUnusable(str(path), "it is not a folder of this user alone")

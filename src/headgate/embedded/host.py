@@ -16,7 +16,7 @@ import pwd
 import random
 import socket
 import subprocess
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +88,7 @@ def private_file(path: Path, text: str, user: User | None) -> Path:
 
 MEGABYTE = 1024 * 1024
 CGROUP = Path("/sys/fs/cgroup")
+OWN_CGROUP = Path("/proc/self/cgroup")
 
 
 def available_memory(cgroup: Path = CGROUP) -> int:
@@ -95,6 +96,38 @@ def available_memory(cgroup: Path = CGROUP) -> int:
     machine = int(psutil.virtual_memory().available)
     limit = _container_memory(cgroup)
     return (machine if limit is None else min(machine, limit)) // MEGABYTE
+
+
+def total_memory(cgroup: Path = CGROUP, own: Path = OWN_CGROUP) -> int:
+    """Megabytes of the machine, or of the smallest memory limit that this process is under if that is less."""
+    limits = [int(psutil.virtual_memory().total), *_memory_limits(cgroup, own)]
+    return min(limits) // MEGABYTE
+
+
+def _memory_limits(cgroup: Path, own: Path) -> Iterator[int]:
+    """The limits of all groups around this process, in cgroup v2 and v1. A container sees its own group as the outermost, and
+    may not see the others."""
+    for folder, file in ((cgroup, "memory.max"), (cgroup / "memory", "memory.limit_in_bytes")):
+        for group in {folder, *(folder / inner for inner in _groups(own))}:
+            try:
+                limit = (group / file).read_text().strip()
+            except OSError:
+                continue
+            if limit.isdigit():  # "max" otherwise
+                yield int(limit)
+
+
+def _groups(own: Path) -> Iterator[str]:
+    """The group of this process and those around it, as /proc names them: a/b/c, a/b, a."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory"):
+            inner = Path(path.strip("/"))
+            yield from (str(each) for each in (inner, *inner.parents) if str(each) != ".")
 
 
 def _container_memory(cgroup: Path) -> int | None:

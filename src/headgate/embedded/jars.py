@@ -50,6 +50,28 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return folder
 
 
+def install_once(home: Path, fill: Callable[[Path], None]) -> None:
+    """Make a folder of the cache unless it exists. ``fill`` creates it under another name, and it is then renamed, so that
+    no process sees half of it."""
+    if home.exists():
+        return
+    fresh = home.with_name(f"{home.name}.{os.getpid()}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fill(fresh)
+    try:
+        fresh.rename(home)
+    except OSError:  # another process was faster
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def package_folder(name: str) -> Path:
+    """The folder of an installed Python package, which is not imported."""
+    spec = find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
 OLDEST_JAVA = 17  # for Spark, Kafka and OpenSearch
 
 
@@ -217,6 +239,7 @@ def _download_lock(cache: Path, report: Progress) -> Iterator[None]:
 
 
 def _download(jars: Sequence[Jar], cache: Path, report: Progress) -> None:
+    """Download what is missing, in several tries. Ivy keeps what has arrived, so a try continues the one before."""
     for attempt in range(1, TRIES + 1):
         wanted = missing_jars(jars, cache)
         if not wanted:
@@ -295,6 +318,7 @@ def _move_to_cache(jar: Jar, arrived: Path, cache: Path) -> bool:
 
 
 def _ivy_file(jars: Sequence[Jar]) -> str:
+    """The module file that lists exactly these jars, without their own dependencies."""
     dependencies = "\n".join(map(_ivy_dependency, jars))
     return (
         '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
@@ -315,10 +339,7 @@ def _ivy_dependency(jar: Jar) -> str:
 
 
 def _ivy_class_path() -> tuple[Path, ...]:
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    jars = Path(spec.origin).parent / "jars"
+    jars = package_folder("pyspark") / "jars"
     return tuple(next(jars.glob(pattern)) for pattern in ("ivy-*.jar", "commons-cli-*.jar", "commons-lang3-*.jar"))
 
 

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from typing import BinaryIO
 import psutil
 
 from headgate.embedded.host import User
+from headgate.processes import is_alive, kill_all, process_tree
 
 LIFELINE = Path(__file__).with_name("lifeline.py")
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "TZ")
@@ -72,34 +72,20 @@ class ProcessId:
     started: float
 
     def alive(self) -> bool:
-        return self._find() is not None
-
-    def _find(self) -> psutil.Process | None:
-        with suppress(psutil.Error):
+        try:
             found = psutil.Process(self.pid)
-            same = abs(found.create_time() - self.started) < START_TIME_TOLERANCE
-            if same and found.status() != psutil.STATUS_ZOMBIE:
-                return found
-        return None
+            return abs(found.create_time() - self.started) < START_TIME_TOLERANCE and is_alive(found)
+        except psutil.Error:
+            return False
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
         return cls(pid, psutil.Process(pid).create_time())
 
-    def kill_tree(self, timeout: float = 10) -> None:
+    def kill_tree(self) -> None:
         """Kill the process and all its descendants, and wait until they have ended."""
-        top = self._find()
-        if top is None:
-            return
-        victims = [self]
-        with suppress(psutil.Error):
-            victims += [ProcessId.of(child.pid) for child in top.children(recursive=True)]
-        for one in victims:
-            with suppress(ProcessLookupError):
-                os.kill(one.pid, signal.SIGKILL)
-        deadline = time.monotonic() + timeout
-        while any(one.alive() for one in victims) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        if self.alive():
+            kill_all(process_tree(self.pid))
 
 
 def kill_leftovers(processes: Iterable[ProcessId]) -> int:
@@ -131,6 +117,7 @@ class Process:
         await self.kill()
 
     async def kill(self) -> None:
+        """Kill the process and wait until it has ended and its output is in the log."""
         self._send(signal.SIGKILL)
         await asyncio.wait((self.ended,))
         # A grandchild may keep the pipe open. Its output is not worth more than a short wait.
@@ -237,15 +224,3 @@ async def copy_to_log(source: asyncio.StreamReader, log: Log) -> None:
                 log.write(data)
     finally:
         log.close()
-
-
-def last_lines(path: Path, most: int = 12) -> tuple[str, ...]:
-    """The last lines of a log that are not blank, each cut at 240 characters. Empty if there is no log."""
-    try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - 16384))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return ()
-    return tuple(line[:240] for line in text.splitlines() if line.strip())[-most:]

@@ -17,8 +17,9 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from headgate.embedded import host
 from headgate.embedded.errors import ServiceDidNotStart, ServiceDied, ServiceIsDown, UnknownService
 from headgate.embedded.folder import WorldFolder, reservations_path
-from headgate.embedded.process import Command, Process, ProcessId, last_lines, run, spawn
+from headgate.embedded.process import Command, Process, ProcessId, run, spawn
 from headgate.errors import similar_names
+from headgate.processes import last_lines
 
 ServiceName: TypeAlias = Literal["kafka", "registry", "postgres", "opensearch"]
 SERVICES: tuple[ServiceName, ...] = get_args(ServiceName)
@@ -140,17 +141,11 @@ class ServiceRunner:
     whenever the process of the service starts or ends.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        folder: WorldFolder,
-        on_change: Callable[[], None],
-        fixed_port: int | None = None,
-    ) -> None:
+    def __init__(self, service: Service, folder: WorldFolder, on_change: Callable[[], None]) -> None:
         self.service = service
         self._folder = folder
         self._on_change = on_change
-        self._fixed_port = fixed_port
+        self._fixed_port: int | None = None
         self._lock = asyncio.Lock()
         self._process: Process | None = None
         self._placement: Placement | None = None
@@ -167,6 +162,7 @@ class ServiceRunner:
         return self._process.id if self._process and self._process.running else None
 
     def status(self) -> ServiceStatus:
+        """The state now. Never waits for a start or stop that is in progress."""
         placement, process = self._placement, self.process_id()
         return ServiceStatus(
             self.name,
@@ -224,6 +220,7 @@ class ServiceRunner:
             return await self._launch()
 
     async def _launch(self) -> Placement:
+        """Start the service and wait until it answers. If anything fails, nothing of it runs on."""
         began = time.monotonic()
         self._state = "starting"
         try:
@@ -239,13 +236,10 @@ class ServiceRunner:
             await self._end(hard=True)
             raise
         self._state = "running"
+        # Only now: an end during the start is reported as ServiceDidNotStart.
         self._process.ended.add_done_callback(self._on_exit)
-        log.info(
-            "%s answers at %s after %.1f s",
-            self.name,
-            self.service.public_address(placement),
-            time.monotonic() - began,
-        )
+        address, seconds = self.service.public_address(placement), time.monotonic() - began
+        log.info("%s answers at %s after %.1f s", self.name, address, seconds)
         return placement
 
     def _choose_placement(self) -> Placement:
@@ -256,6 +250,7 @@ class ServiceRunner:
         return Placement(data, self._choose_ports(), user, self._folder.secrets, self._folder.log(self.name))
 
     def _choose_ports(self) -> tuple[int, ...]:
+        """The fixed port if there is one, the ports of the last start if they are free, and new ones otherwise."""
         remembered = self._folder.ports()
         chosen: list[int] = []
         for name in self.service.requirements.ports:
@@ -272,29 +267,31 @@ class ServiceRunner:
     async def _run_setup(self, commands: Commands) -> None:
         if commands.setup is None:
             return
-        path = self._folder.log(self.name)
-        status = await run(commands.setup, path, SETUP_TIMEOUT)
+        status = await run(commands.setup, self._folder.log(self.name), SETUP_TIMEOUT)
         if status != 0:
-            reason = "its set-up took too long" if status is None else f"its set-up ended with status {status}"
-            raise ServiceDidNotStart(self.name, reason, str(path), last_lines(path))
+            raise self._did_not_start(
+                "its set-up took too long" if status is None else f"its set-up ended with status {status}"
+            )
 
     async def _wait_until_ready(self, process: Process, placement: Placement) -> None:
+        """Ask the service until it answers. Raises ServiceDidNotStart if it ends or takes too long."""
         deadline = time.monotonic() + self.service.requirements.start_timeout
         while not await asyncio.to_thread(self.service.is_ready, placement):
             if not process.running:
-                raise self._did_not_start(f"it ended with status {process.ended.result()}", placement)
+                raise self._did_not_start(f"it ended with status {process.ended.result()}")
             if time.monotonic() > deadline:
-                raise self._did_not_start(
-                    f"it did not answer within {self.service.requirements.start_timeout:.0f} s", placement
-                )
+                timeout = self.service.requirements.start_timeout
+                raise self._did_not_start(f"it did not answer within {timeout:.0f} s")
             await asyncio.sleep(POLL_INTERVAL)
         if not process.running:  # another process answers on this port
-            raise self._did_not_start(f"port {placement.port} was taken meanwhile", placement)
+            raise self._did_not_start(f"port {placement.port} was taken meanwhile")
 
-    def _did_not_start(self, reason: str, placement: Placement) -> ServiceDidNotStart:
-        return ServiceDidNotStart(self.name, reason, str(placement.log), last_lines(placement.log))
+    def _did_not_start(self, reason: str) -> ServiceDidNotStart:
+        path = self._folder.log(self.name)
+        return ServiceDidNotStart(self.name, reason, str(path), last_lines(path))
 
     async def _end(self, hard: bool) -> None:
+        """End the process if there is one. ``_process`` is cleared first, so that ``_on_exit`` sees no death."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -26,6 +26,8 @@ from headgate.errors import HeadgateError
 from headgate.runtime.query_process import QuerySettings
 from headgate.runtime.session import SparkSession, open_session, warm_up_and_stop
 
+HEAP = "spark.driver.memory"
+LEAST_HEAP, MOST_HEAP = 1024, 8192  # megabytes
 SPARK_FILE = "spark"  # in the folder of a Spark's archives: where that Spark is installed
 
 
@@ -34,9 +36,13 @@ def open_spark(
     application: str = "headgate",
     master: str = "local[8]",
     warehouse: Path | None = None,
+    memory: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session with the jars of the lock, fetched if they are missing, and with the class archive if there is one."""
+    """A session with the jars of the lock, fetched if they are missing, and with the class archive if there is one.
+
+    ``memory`` is the size of the heap as Java writes it; None is Spark's own default, 1 GB.
+    """
     java = find_java().path
     return open_session(
         fetch("spark"),
@@ -45,8 +51,15 @@ def open_spark(
         java=java,
         archive=find_archive(java),
         warehouse=warehouse,
-        settings=settings,
+        settings={**({} if memory is None else {HEAP: memory}), **(settings or {})},
     )
+
+
+def default_heap(total: int) -> int:
+    """Megabytes of the heap on a machine with so many: a quarter, as Java itself takes, but at least what Spark needs and at
+    most what a larger heap would still speed up. The rest is for Python workers, the query process, services and the page
+    cache."""
+    return max(LEAST_HEAP, min(MOST_HEAP, total // 4))
 
 
 def query_settings(folder: Path, *, memory: str, at_once: int, spool: int, spark: Mapping[str, str]) -> QuerySettings:

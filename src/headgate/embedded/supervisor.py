@@ -89,15 +89,13 @@ def write_request(request: Request) -> bytes:
 
 
 def read_request(line: bytes) -> Request:
+    """Raises RefusedBySupervisor for what no client of this version sends."""
     data = _object(line)
     if data.get("ask") not in get_args(Ask):
         raise RefusedBySupervisor(f"unknown request {data.get('ask')!r}")
-    return Request(
-        data["ask"],
-        tuple(map(str, data.get("services") or ())),
-        bool(data.get("hard")),
-        _port(data.get("port")),
-    )
+    services, port = tuple(map(str, data.get("services") or ())), data.get("port")
+    is_port = isinstance(port, int) and 0 < port < 65536
+    return Request(data["ask"], services, bool(data.get("hard")), port if is_port else None)
 
 
 def is_status_request(line: bytes) -> bool:
@@ -127,15 +125,11 @@ def _status(data: dict[str, Any]) -> WorldStatus:
     return WorldStatus(**data, services=services)
 
 
-def _port(data: object) -> int | None:
-    return data if isinstance(data, int) and 0 < data < 65536 else None
-
-
 def _error_as_json(error: HeadgateError) -> dict[str, object]:
     if isinstance(error, ErrorGroup):
         error = error.errors[0]
     fields = {one.name: getattr(error, one.name) for one in dataclasses.fields(error)}  # type: ignore[arg-type]
-    return {"code": error.code, "fields": fields, "told": error.message()}
+    return {"code": error.code, "fields": fields, "message": error.message()}
 
 
 def _error_from_json(data: dict[str, Any]) -> HeadgateError:
@@ -143,7 +137,7 @@ def _error_from_json(data: dict[str, Any]) -> HeadgateError:
         if known.code == data["code"]:
             fields = {name: tuple(v) if isinstance(v, list) else v for name, v in data["fields"].items()}
             return known(**fields)
-    return RefusedBySupervisor(str(data["told"]))
+    return RefusedBySupervisor(str(data["message"]))
 
 
 def _subclasses(top: type[HeadgateError]) -> Iterator[type[HeadgateError]]:
@@ -157,6 +151,7 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def _object(line: bytes) -> dict[str, Any]:
+    """A line as a JSON object. Raises RefusedBySupervisor."""
     try:
         data = json.loads(line)
     except ValueError:
@@ -173,24 +168,6 @@ CHECK_INTERVAL = 2.0  # seconds between two checks whether to exit
 log = logging.getLogger("headgate.world")
 
 
-class Lease:
-    """The lease of one connection. ``begin`` and ``end`` may be called several times."""
-
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
-        self._held = False
-
-    def begin(self) -> None:
-        if not self._held:
-            self._held = True
-            self._supervisor.count_lease(+1)
-
-    def end(self) -> None:
-        if self._held:
-            self._held = False
-            self._supervisor.count_lease(-1)
-
-
 class Supervisor:
     """Answers requests and keeps the services. The services do not depend on each other and start side by side."""
 
@@ -198,7 +175,7 @@ class Supervisor:
         self.folder = folder
         self._runners = {one.name: ServiceRunner(one, folder, self._remember_processes) for one in services}
         self._idle_timeout = idle_timeout
-        self._leases = 0
+        self._leases: set[asyncio.StreamWriter] = set()  # connections that keep the world running
         self._pinned = False
         self._exit_at: float | None = time.monotonic() + FIRST_CLIENT_TIMEOUT
         self._ending = False
@@ -207,6 +184,7 @@ class Supervisor:
 
     async def run(self, socket: Path) -> None:
         """Answer requests until nobody needs the world any more, then stop the services."""
+        # The socket gets its mode and its entry in the folder before the first client can connect.
         server = await asyncio.start_unix_server(self._on_connection, socket, start_serving=False)
         socket.chmod(0o600)
         self.folder.remember_supervisor(ProcessId.of(os.getpid()), socket)
@@ -223,6 +201,7 @@ class Supervisor:
         self._wake.set()
 
     async def _wait_until_unused(self) -> None:
+        """Return when the last lease has ended long enough ago, the folder is gone, or ``end`` was called."""
         while not self._ending:
             if self._exit_at is not None and time.monotonic() >= self._exit_at:
                 log.info("nobody needs this world any more")
@@ -235,11 +214,11 @@ class Supervisor:
                 await asyncio.wait_for(self._wake.wait(), self._next_check())
 
     def _next_check(self) -> float:
-        if self._exit_at is None:
-            return CHECK_INTERVAL
-        return min(CHECK_INTERVAL, max(0.01, self._exit_at - time.monotonic()))
+        left = CHECK_INTERVAL if self._exit_at is None else self._exit_at - time.monotonic()
+        return min(CHECK_INTERVAL, max(0.01, left))
 
     async def _stop_all(self) -> None:
+        """Cancel what is in progress and stop all services."""
         for work in self._work:  # a start in progress holds the lock of its service
             work.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
@@ -253,16 +232,17 @@ class Supervisor:
     async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection. It is a lease from its first request on, except for status requests: a program that
         watches a world must not keep it running."""
-        lease = Lease(self)
         try:
-            await self._answer_requests(reader, writer, lease)
+            await self._answer_requests(reader, writer)
         except (ConnectionError, ValueError):  # the client has gone, or sent a line that is too long
             pass
         finally:
-            lease.end()
+            if writer in self._leases:
+                self._leases.remove(writer)
+                self._set_exit_time()
             writer.close()
 
-    async def _answer_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lease: Lease) -> None:
+    async def _answer_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request per line.
 
         The next line is read while a request is handled. This is how we notice that a client has gone: its lease ends, but
@@ -273,7 +253,8 @@ class Supervisor:
             while line := await next_line:
                 next_line = asyncio.create_task(reader.readline())
                 if not is_status_request(line):
-                    lease.begin()
+                    self._leases.add(writer)
+                    self._set_exit_time()
                 work = self._start_work(line)
                 await asyncio.wait((work, next_line), return_when=asyncio.FIRST_COMPLETED)
                 if not work.done():
@@ -283,9 +264,9 @@ class Supervisor:
         finally:
             next_line.cancel()
 
-    def count_lease(self, change: int) -> None:
-        self._leases += change
-        unused = self._leases == 0 and not self._pinned
+    def _set_exit_time(self) -> None:
+        """The last lease has ended, or there is one again."""
+        unused = not self._leases and not self._pinned
         self._exit_at = time.monotonic() + self._idle_timeout if unused else None
         self._wake.set()
 
@@ -296,6 +277,7 @@ class Supervisor:
         return work
 
     async def _answer(self, line: bytes) -> Reply:
+        """The reply to one line. Never raises: an error is a reply, too."""
         try:
             return await self._handle(read_request(line))
         except HeadgateError as error:
@@ -306,6 +288,7 @@ class Supervisor:
             return Reply(error=InternalError(f"{type(error).__name__} in the world's supervisor"))
 
     async def _handle(self, request: Request) -> Reply:
+        """Do what a request asks for."""
         if self._ending and request.ask != "status":
             raise SupervisorEnding(str(self.folder.path))
         match request.ask:
@@ -321,6 +304,7 @@ class Supervisor:
         return Reply(status=self._status())
 
     async def _handle_services(self, request: Request) -> Reply:
+        """Do the same to several services side by side. The first error is raised when all have ended."""
         names = [service_name(written) for written in request.services]
         results = await asyncio.gather(
             *(self._handle_service(request, self._runners[name]) for name in names), return_exceptions=True
@@ -331,20 +315,14 @@ class Supervisor:
         return Reply(addresses={name: str(result) for name, result in zip(names, results, strict=True) if result})
 
     async def _handle_service(self, request: Request, runner: ServiceRunner) -> str | None:
-        match request.ask:
-            case "ensure":
-                return await runner.ensure()
-            case "start":
-                return await runner.start(request.port)
-            case "stop":
-                await runner.stop(request.hard)
-                return None
-            case _:
-                raise RefusedBySupervisor(f"{request.ask} is not about services")
+        if request.ask == "stop":
+            await runner.stop(request.hard)
+            return None
+        return await (runner.ensure() if request.ask == "ensure" else runner.start(request.port))
 
     def _status(self) -> WorldStatus:
         states = tuple(runner.status() for runner in self._runners.values())
-        return WorldStatus(str(self.folder.path), os.getpid(), self._pinned, self._leases, states)
+        return WorldStatus(str(self.folder.path), os.getpid(), self._pinned, len(self._leases), states)
 
 
 async def supervise(folder: WorldFolder, idle_timeout: float = IDLE_TIMEOUT) -> None:

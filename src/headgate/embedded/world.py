@@ -10,7 +10,6 @@ is killed, the next call starts another one, and the services come back with the
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -19,16 +18,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-import headgate
 from headgate.embedded import errors
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
 from headgate.embedded.jars import fetch, jar_sets
-from headgate.embedded.process import last_lines
 from headgate.embedded.service import SERVICES, ServiceName, service_name
 from headgate.embedded.supervisor import IDLE_TIMEOUT, Reply, Request, WorldStatus, read_reply, write_request
+from headgate.processes import last_lines, program_environment
 
 Progress = Callable[[str], None]
 
@@ -76,7 +73,7 @@ class World:
     def running(cls, folder: Path | str) -> WorldStatus | None:
         """The state of the world in a folder, or None if it does not run. Starts nothing."""
         path = Path(folder)
-        if not (path / "world.json").exists():
+        if not (path / "world.json").exists():  # ``open_folder`` would create a world
             return None
         opened = open_folder(path)
         found = _connect(opened, 5)
@@ -127,18 +124,18 @@ class World:
 
     def stop(self, *services: str) -> None:
         """Stop services. They stay down until ``start``."""
-        self._ask(Request("stop", services))
+        self._send(Request("stop", services))
 
     def stop_hard(self, *services: str) -> None:
         """Kill services as a crash would. They stay down until ``start``."""
-        self._ask(Request("stop", services, hard=True))
+        self._send(Request("stop", services, hard=True))
 
     def status(self) -> WorldStatus:
-        return _status(self._ask(Request("status")))
+        return _status(self._send(Request("status")))
 
     def pin(self) -> WorldStatus:
         """Keep the world running without a lease, until ``shut_down``."""
-        return _status(self._ask(Request("pin")))
+        return _status(self._send(Request("pin")))
 
     def shut_down(self) -> None:
         """Stop all services and the supervisor, even if others hold leases, and wait until they have ended."""
@@ -162,9 +159,7 @@ class World:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _fetch(self, names: Sequence[ServiceName]) -> None:
@@ -181,9 +176,9 @@ class World:
             running = {one.service for one in self.status().services if one.state == "running"}
             if waiting := [name for name in request.services if name not in running]:
                 self._progress(f"starting {', '.join(waiting)}")
-        return {service_name(name): address for name, address in self._ask(request).addresses.items()}
+        return {service_name(name): address for name, address in self._send(request).addresses.items()}
 
-    def _ask(self, request: Request) -> Reply:
+    def _send(self, request: Request) -> Reply:
         """Send a request and return the reply.
 
         Each request has a connection of its own, so that threads do not wait for each other. All requests may be repeated;
@@ -206,9 +201,9 @@ class World:
     def _ensure_lease(self) -> None:
         """Take a lease, unless we have one on a supervisor that still runs."""
         with self._guard:
-            if self._lease is not None and not _is_closed(self._lease):
-                return
             if self._lease is not None:
+                if not _is_closed(self._lease):
+                    return
                 self._lease.close()
                 self._lease = None
             self._lease = self._new_lease()
@@ -220,6 +215,7 @@ class World:
         while True:
             if (lease := self._take_lease()) is not None:
                 return lease
+            # Status 0 means that the supervisor was not needed, because another one serves or served the folder.
             if starting is None or starting.returncode == 0:
                 starting = self._start_supervisor()
             elif starting.returncode is not None:
@@ -236,6 +232,7 @@ class World:
             raise errors.WorldFolderUnusable(str(self.folder), (error.strerror or str(error)).lower()) from error
 
     def _take_lease(self) -> socket.socket | None:
+        """A connection that is a lease, None if the supervisor is ending or does not answer."""
         connection = _connect(self._folder, min(5.0, self._timeout))
         if connection is None:
             return None
@@ -249,6 +246,7 @@ class World:
 
 
 def _connect(folder: WorldFolder, timeout: float) -> socket.socket | None:
+    """A connection to the supervisor of a folder, None if none listens."""
     found = folder.supervisor()
     if found is None:
         return None
@@ -263,6 +261,7 @@ def _connect(folder: WorldFolder, timeout: float) -> socket.socket | None:
 
 
 def _request(connection: socket.socket, request: Request) -> Reply:
+    """Send a request and wait for the reply. Raises the error that the supervisor replies with."""
     if request.ask in ("ensure", "start", "stop"):
         connection.settimeout(None)  # the supervisor has its own time-outs for these
     connection.sendall(write_request(request))
@@ -296,13 +295,10 @@ def _is_closed(lease: socket.socket) -> bool:
 
 def _start_supervisor(folder: WorldFolder, idle_timeout: float) -> subprocess.Popen[bytes]:
     """Start the supervisor in a new session, so that it survives the terminal and this process."""
-    sources = str(Path(headgate.__file__).parent.parent)
-    paths = [sources, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, paths))}
     command = (sys.executable, "-m", "headgate.embedded.supervisor", str(folder.path), str(idle_timeout))
     with folder.log("supervisor-start").open("wb") as output:
         started = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd="/", start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=program_environment(), cwd="/", start_new_session=True
         )  # fmt: skip
     # Wait for its end in a thread. Otherwise it would stay a zombie of a command that outlives it.
     threading.Thread(target=started.wait, daemon=True).start()

@@ -1,4 +1,7 @@
-"""Chains without state: a source, views that are computed row by row, and what reads the last of them."""
+"""The queries of views as they are now, and what follows from them: growth, stability, and chains down to a source.
+
+A chain is a source and views over it that are computed row by row. A sink can run it without keeping rows.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Chain:
     queries: tuple[AnalysedQuery, ...] = ()
 
     def unstable(self) -> Unstable:
-        """The functions with changing results that the last relation depends on. A source has none: its rows are stored."""
+        """The functions with changing results that the last relation depends on. A source has none, as its rows are stored."""
         found = Unstable()
         for query in reversed(self.queries):
             found = Stability(query.tree, lambda _, below=found: below).result  # type: ignore[misc]
@@ -34,11 +37,11 @@ class Chain:
 
 
 def chain_of(catalog: Catalog, relation_id: int) -> Chain:
-    """The chain below a relation. Anything else than views over one source is not run as a chain yet."""
+    """The chain below a relation. Raises NotSupportedYet for anything except views over one source."""
     relation = catalog.get(relation_id)
     queries: list[AnalysedQuery] = []
     while relation.kind is Kind.VIEW:
-        analysed = sound_query(catalog, relation)
+        analysed = valid_query(catalog, relation)
         reads = relations_read(analysed)
         if not analysed.row_by_row or len(reads) != 1:
             raise NotSupportedYet("a sink over a view that is not computed row by row")
@@ -50,34 +53,35 @@ def chain_of(catalog: Catalog, relation_id: int) -> Chain:
 
 
 def view_query(catalog: Catalog, view: Object) -> AnalysedQuery:
-    """A view's query, analysed anew: names by the search path of its creation, columns as they are now."""
+    """The query of a view, analysed over the columns that its relations have now."""
     return analyse_query(catalog, DEFAULT_PATH, definition_of(view, CreateView).query)
 
 
-def sound_query(catalog: Catalog, view: Object) -> AnalysedQuery:
-    """A view's query, if it still gives the view's columns: a source may have followed a change that the view could not."""
+def valid_query(catalog: Catalog, view: Object) -> AnalysedQuery:
+    """The query of a view. Raises ViewNoLongerValid if it does not return the view's columns any more, because a source
+    followed a schema change that the view could not follow."""
     try:
         analysed = view_query(catalog, view)
     except HeadgateError as error:
-        raise outgrown(catalog, view, error) from error
-    if wrong := _misfit(analysed, view):
+        raise view_error(catalog, view, error) from error
+    if wrong := _mismatch(analysed, view):
         raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
     return analysed
 
 
 def query_growth(catalog: Catalog, analysed: AnalysedQuery) -> growth.Growth:
-    """How the rows of a query come, derived from its tree and the relations that it reads."""
+    """The growth of a query, derived from its tree and from the relations that it reads."""
 
     def growth_of(read: RelationName) -> growth.Growth:
         if read.id is None:
-            return growth.Changing("A relation of the catalog changes with every statement.")
+            return growth.Changing("A system relation changes with every statement.")
         return relation_growth(catalog, catalog.get(read.id))
 
     return growth.derive(analysed.tree, growth_of, query_stability(catalog, analysed))
 
 
 def query_stability(catalog: Catalog, analysed: AnalysedQuery) -> Stability:
-    """The functions with changing results that a query depends on, also by way of the views that it reads."""
+    """The functions with changing results that a query depends on, directly or through the views that it reads."""
 
     def unstable_of(read: RelationName) -> Unstable:
         return Unstable() if read.id is None else relation_stability(catalog, catalog.get(read.id))
@@ -86,19 +90,19 @@ def query_stability(catalog: Catalog, analysed: AnalysedQuery) -> Stability:
 
 
 def relation_stability(catalog: Catalog, relation: Object) -> Unstable:
-    """The functions with changing results that a relation depends on. A source has none: its rows are stored."""
+    """The functions with changing results that a relation depends on. A source has none, as its rows are stored."""
     if relation.kind is not Kind.VIEW:
         return Unstable()
-    return query_stability(catalog, sound_query(catalog, relation)).result
+    return query_stability(catalog, valid_query(catalog, relation)).result
 
 
 def relation_growth(catalog: Catalog, relation: Object) -> growth.Growth:
-    """How the rows of a relation come. For a changing view, its query says why no key is known."""
+    """The growth of a relation. For a changing view, the reason comes from its query."""
     match relation.growth:
         case Growth.KEYED:
             return growth.Keyed(tuple(at for at, column in enumerate(relation.columns) if column.key))
         case Growth.CHANGING if relation.kind is Kind.VIEW:
-            derived = query_growth(catalog, sound_query(catalog, relation))
+            derived = query_growth(catalog, valid_query(catalog, relation))
             return derived if isinstance(derived, growth.Changing) else growth.Changing("No key is known.")
         case Growth.CHANGING:
             return growth.Changing("No key is known.")
@@ -107,7 +111,7 @@ def relation_growth(catalog: Catalog, relation: Object) -> growth.Growth:
 
 
 def source_key(catalog: Catalog, relation: Object) -> set[ColumnRef | None]:
-    """The columns of sources of which the key columns of a relation are plain projections; None stands for any other."""
+    """The columns of the source that the key columns of a relation are plain projections of; None for a computed one."""
     return {_root(catalog, ColumnRef(relation.id, column.id)) for column in relation.columns if column.key}
 
 
@@ -120,24 +124,28 @@ def _root(catalog: Catalog, ref: ColumnRef) -> ColumnRef | None:
     return ref
 
 
-def outgrown(catalog: Catalog, view: Object, error: HeadgateError) -> ViewNoLongerValid:
+def view_error(catalog: Catalog, view: Object, error: HeadgateError) -> ViewNoLongerValid:
+    """The error of a view whose query fails now."""
     advice = error.hint() if isinstance(error, ColumnNameTaken) else None
     return ViewNoLongerValid(catalog.display_name(view.id), error.message(), advice or "")
 
 
-def _misfit(analysed: AnalysedQuery, view: Object) -> str | None:
+def _mismatch(analysed: AnalysedQuery, view: Object) -> str | None:
+    """Why the query does not return the columns of the view; None if it does."""
     names = [column.name for column in analysed.columns]
     if len(names) == len(view.columns):
-        return moved(view, [column.origin for column in analysed.columns])
+        return changed_origin(view, [column.origin for column in analysed.columns])
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
         return f'column "{twice}" appears twice'
     return f"its query gives {len(names)} columns instead of {len(view.columns)}"
 
 
-def moved(view: Object, origins: Sequence[ColumnRef | None]) -> str | None:
-    """What is wrong if one of a view's columns would be another column of what it reads: lists of names within a query
-    go by position."""
+def changed_origin(view: Object, origins: Sequence[ColumnRef | None]) -> str | None:
+    """Names the first column of a view that would come from another column than before; None if there is none.
+
+    A list of names inside a query goes by position, so a new column can shift the others.
+    """
     for column, origin in zip(view.columns, origins, strict=True):
         if column.origin is not None and column.origin != origin:
             return f'column "{column.name}" would be another one'

@@ -115,17 +115,37 @@ class SourceDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpressionText:
+    """An expression of a query: from ``start`` to ``end`` in its Spark SQL, and the text that the user wrote for it.
+
+    ``column`` is the position of the output column that it is a part of; None for a condition and the like.
+    """
+
+    start: int
+    end: int
+    text: str
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """A query as Spark SQL. It names each relation by `spark_name`, and each system relation by `system_name`.
 
     ``columns`` has the name of each column and its type, or None where only Spark knows the type. ``system_relations``
-    are written as `schema.table`.
+    are written as `schema.table`. ``with_hidden`` are those of them whose hidden columns the query names.
+    ``expressions`` are for errors; what holds another expression comes before it.
+    ``row_by_row`` is true if every output row depends on one row of one relation. ``limit`` is the number of rows that
+    a LIMIT of the whole query allows.
     """
 
     sql: str
     columns: tuple[tuple[str, Type | None], ...]
     relations: tuple[int, ...] = ()
     system_relations: tuple[str, ...] = ()
+    with_hidden: frozenset[str] = frozenset()
+    expressions: tuple[ExpressionText, ...] = ()
+    row_by_row: bool = False
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +183,9 @@ def system_name(relation: str) -> str:
 
 # sinks and tasks
 
+PRESENT = "hg_present"
+"""The column of marked rows: whether the key has a row now. Otherwise it is deleted."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordEncoding:
@@ -199,7 +222,9 @@ class TaskDefinition:
     """A sink with everything between its source and its topic.
 
     ``source_key`` maps each key column of an UPSERT sink over a keyed source to the column of the source that it comes
-    from. It is empty for sinks that delete nothing. ``catalog_version`` is the catalog's version that it was made from.
+    from. It is empty for sinks that delete nothing. ``marked_sql`` is one query for the rows of such a sink over the marked
+    rows of its source, marked as well; None if the views between do more than filter and project.
+    ``catalog_version`` is the catalog's version that it was made from.
     ``definition`` differs if a view between was replaced; it stays when a source follows a schema change.
     """
 
@@ -211,3 +236,4 @@ class TaskDefinition:
     source_key: Mapping[str, str] = field(default_factory=dict)
     catalog_version: int = 0
     definition: str = ""
+    marked_sql: str | None = None

@@ -5,70 +5,51 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from headgate.plan.errors import (
-    CsvWithoutColumns,
-    DelimiterNotOneCharacter,
-    FormatColumnTwice,
-    PatternWithoutGroups,
-)
-from headgate.schema.encodings import (
-    BytesEncoding,
-    CsvEncoding,
-    Encoding,
-    JsonEncoding,
-    RegexEncoding,
-    SchemaEncoding,
-    TextEncoding,
-)
+from headgate.plan import errors
+from headgate.schema import encodings as e
+from headgate.schema.encodings import Encoding
 from headgate.schema.formats.regex import read_pattern
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.formats import (
-    AvroInline,
-    BytesFormat,
-    CsvFormat,
-    Format,
-    Formats,
-    JsonFormat,
-    ProtobufInline,
-    RegexFormat,
-    TextFormat,
-    frozen_schemas,
-)
+from headgate.sql import formats as f
+from headgate.sql.formats import Format, Formats, frozen_schemas
 from headgate.sql.registry_formats import RegistryFormat, Side
 
 
 def encodings(formats: Formats) -> tuple[Encoding, Encoding | None]:
-    """How values and keys are read. A bare TEXT, BYTES or JSON holds for the key too, a registry's if it has a key."""
+    """The encodings of values and keys. FORMAT without KEY and VALUE applies to keys too, except for formats with columns.
+
+    With a registry, keys have an encoding only if the registry has a schema for them.
+    """
     value = _side(formats.value, "VALUE")
     assert value is not None
     if formats.key is not None:
         return value, _side(formats.key, "KEY")
-    if isinstance(formats.value, AvroInline | ProtobufInline | CsvFormat | RegexFormat):
+    if isinstance(formats.value, f.AvroInline | f.ProtobufInline | f.CsvFormat | f.RegexFormat):
         return value, None
-    if isinstance(formats.value, RegistryFormat):  # a message that is named is the value's
+    if isinstance(formats.value, RegistryFormat):  # MESSAGE names the message of the value
         return value, _side(replace(formats.value, message=None), "KEY")
     return value, _side(formats.value, "KEY")
 
 
 def _side(format_: Format, side: Side) -> Encoding | None:
     match format_:
-        case TextFormat():
-            return TextEncoding()
-        case BytesFormat():
-            return BytesEncoding()
-        case JsonFormat():
-            return JsonEncoding()
-        case AvroInline():
-            return SchemaEncoding(
+        case f.TextFormat():
+            return e.TextEncoding()
+        case f.BytesFormat():
+            return e.BytesEncoding()
+        case f.JsonFormat():
+            return e.JsonEncoding()
+        case f.AvroInline():
+            return e.SchemaEncoding(
                 SchemaFormat.AVRO, (WrittenSchema(format_.schema),), format_.options.confluent_wire_format
             )
-        case ProtobufInline(message, schema):
-            return SchemaEncoding(
+        case f.ProtobufInline(message, schema):
+            return e.SchemaEncoding(
                 SchemaFormat.PROTOBUF, (WrittenSchema(schema, format=SchemaFormat.PROTOBUF),), False, message
             )
-        case CsvFormat():
+        case f.CsvFormat():
             return _csv_side(format_)
-        case RegexFormat():
+        case f.RegexFormat():
             return _regex_side(format_)
         case RegistryFormat():
             return _registry_side(format_, side)
@@ -76,34 +57,34 @@ def _side(format_: Format, side: Side) -> Encoding | None:
             assert_never(format_)
 
 
-def _csv_side(format_: CsvFormat) -> CsvEncoding:
+def _csv_side(format_: f.CsvFormat) -> e.CsvEncoding:
     delimiter = "," if format_.delimiter is None else format_.delimiter
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise DelimiterNotOneCharacter(delimiter)
+        raise errors.DelimiterNotOneCharacter(delimiter)
     if format_.header is not None:
-        return CsvEncoding(_distinct("CSV", [i.name for i in format_.header]), delimiter)
+        return e.CsvEncoding(_distinct("CSV", [i.name for i in format_.header]), delimiter)
     if not format_.columns:
-        raise CsvWithoutColumns
-    return CsvEncoding(tuple(f"column{n}" for n in range(1, format_.columns + 1)), delimiter)
+        raise errors.CsvWithoutColumns
+    return e.CsvEncoding(tuple(f"column{n}" for n in range(1, format_.columns + 1)), delimiter)
 
 
-def _regex_side(format_: RegexFormat) -> RegexEncoding:
+def _regex_side(format_: f.RegexFormat) -> e.RegexEncoding:
     pattern = read_pattern(format_.pattern)
     if not pattern.names:
-        raise PatternWithoutGroups
+        raise errors.PatternWithoutGroups
     names = [name or f"column{n}" for n, name in enumerate(pattern.names, 1)]
-    return RegexEncoding(pattern.java, _distinct("REGEX", names))
+    return e.RegexEncoding(pattern.java, _distinct("REGEX", names))
 
 
 def _distinct(format_: str, names: list[str]) -> tuple[str, ...]:
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
-        raise FormatColumnTwice(format_, twice)
+        raise errors.FormatColumnTwice(format_, twice)
     return tuple(names)
 
 
-def _registry_side(format_: RegistryFormat, side: Side) -> SchemaEncoding | None:
-    """The side's frozen schemas. A format given for the key alone holds only seeds of its own side."""
+def _registry_side(format_: RegistryFormat, side: Side) -> e.SchemaEncoding | None:
+    """The frozen schemas of one side; None if there are none."""
     seeds = frozen_schemas(format_, side)
     if not seeds:
         return None
@@ -112,27 +93,20 @@ def _registry_side(format_: RegistryFormat, side: Side) -> SchemaEncoding | None
         tuple(WrittenSchema(s.schema, s.references, s.known_id, schema_format) for s in of)
         for of in (seeds, frozen_schemas(format_, side, past=True))
     )
-    return SchemaEncoding(schema_format, schemas, True, format_.message, past)
+    return e.SchemaEncoding(schema_format, schemas, True, format_.message, past)
+
+
+_FORMAT_WORDS: dict[type[Format], str] = {
+    f.TextFormat: "TEXT",
+    f.BytesFormat: "BYTES",
+    f.JsonFormat: "JSON",
+    f.CsvFormat: "CSV",
+    f.RegexFormat: "REGEX",
+    f.AvroInline: "AVRO USING SCHEMA",
+    f.ProtobufInline: "PROTOBUF USING SCHEMA",
+}
 
 
 def format_words(format_: Format) -> str:
     """How a format is written, as far as its name goes."""
-    match format_:
-        case TextFormat():
-            return "TEXT"
-        case BytesFormat():
-            return "BYTES"
-        case JsonFormat():
-            return "JSON"
-        case CsvFormat():
-            return "CSV"
-        case RegexFormat():
-            return "REGEX"
-        case AvroInline():
-            return "AVRO USING SCHEMA"
-        case ProtobufInline():
-            return "PROTOBUF USING SCHEMA"
-        case RegistryFormat(kind):
-            return kind
-        case _:
-            assert_never(format_)
+    return format_.kind if isinstance(format_, RegistryFormat) else _FORMAT_WORDS[type(format_)]

@@ -372,16 +372,13 @@ class SinkKeyNotOfSource(PlanError, code="PLN-0311"):
     key: tuple[str, ...]
     source: str
     source_key: tuple[str, ...]
-    MESSAGE = (
-        'sink "{sink}" cannot delete by key ({key:list}), because source "{source}" is keyed by ({source_key:list})'
-    )
+    MESSAGE = 'sink "{sink}" cannot delete by key ({key:list}), as source "{source}" is keyed by ({source_key:list})'
     DETAIL = (
-        "A sink keeps no rows. When a row of the source changes or goes, the sink knows the key of the source alone, and "
-        "cannot find the records that it wrote under other keys and that are no longer true."
+        "A sink keeps no rows. When a row of the source changes or is deleted, the sink knows the source's key alone, and "
+        "cannot find the records that it wrote under other keys."
     )
     HINT = (
-        "Make it a MATERIALIZED VIEW, which keeps its rows, and let the sink read that. Or write ENVELOPE NONE: every change "
-        "is then written, and nothing is deleted."
+        "Let the sink read a MATERIALIZED VIEW, which keeps its rows, or write ENVELOPE NONE: nothing is deleted then."
     )
 
 

@@ -1,7 +1,7 @@
-"""What a schema change of a source does to everything downstream: `*` follows, at any depth of views.
+"""What a schema change of a source does to everything downstream.
 
-Pure: from the catalog and the new schemas to changes of the catalog, the schemas that sinks must register first, and one
-or more consequences for each dependent.
+In: the catalog and the new schemas. Out: changes of the catalog, the schemas that sinks must register before them, and one
+or more consequences for each dependent. `*` in a view follows at any depth.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import HeadgateError
-from headgate.plan.chain import moved, outgrown, view_query
-from headgate.plan.columns import evolved_columns, source_columns
+from headgate.plan.chain import changed_origin, view_error, view_query
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_new_sink
-from headgate.plan.source import plan_source
+from headgate.plan.source import keep_column_ids, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
-from headgate.resolve.context import SparkTypes, TakenSchema
+from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
@@ -39,7 +38,7 @@ from headgate.schema.types import Field, Record
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.registry_formats import FrozenSchema, PendingId, Side
+from headgate.sql.registry_formats import FrozenSchema, PendingId, Side, subject_name
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Create, Kind
@@ -61,7 +60,7 @@ def with_schemas_to_register(
 
 @dataclass(frozen=True, slots=True)
 class SinkChange:
-    """A sink whose schemas change: to be registered, and then frozen into its statement with their ids."""
+    """A sink whose schemas change. They are registered first, and then frozen into its statement with their ids."""
 
     sink: Object
     statement: CreateSink
@@ -83,17 +82,12 @@ class FollowPlan:
 
 
 def plan_follow(
-    catalog: Catalog,
-    source: Object,
-    schemas: Sequence[TakenSchema],
-    ask: SparkTypes,
-    *,
-    all_fit: bool = False,
+    catalog: Catalog, source: Object, schemas: Sequence[TakenSchema], ask: SparkTypes, *, all_fit: bool = False
 ) -> FollowPlan:
-    """What changes when a source's records have these schemas too.
+    """The changes when a source reads these schemas too.
 
-    A view that cannot have the new columns stays as it is, and what reads it halts (`sound_query`). With ``all_fit`` it
-    raises instead, and so does a sink that cannot follow.
+    A view that cannot follow stays as it is, and everything that reads it halts (`valid_query`). With ``all_fit``, a view or
+    sink that cannot follow raises instead.
     """
     changes: list[Change] = [_source_change(source, schemas)]
     consequences = [*_source_consequences(source, schemas)]
@@ -121,7 +115,7 @@ def _dependents(catalog: Catalog, source: Object, kind: Kind) -> list[Object]:
 
 
 def _source_consequences(source: Object, schemas: Sequence[TakenSchema]) -> Iterator[Consequence]:
-    """One for each change of a schema, with the verdict's reason."""
+    """One consequence for each change of a schema that the source follows."""
     value, key = encodings(definition_of(source, CreateSource).formats)
     for side, schema in schemas:
         encoding, target = (key, Target.KEY) if side == "KEY" else (value, Target.READER)
@@ -132,6 +126,7 @@ def _source_consequences(source: Object, schemas: Sequence[TakenSchema]) -> Iter
 
 
 def _column_consequences(old: Object, new: Object, because_of: int) -> Iterator[Consequence]:
+    """What becomes of the columns and the growth of a view."""
     known = {column.id: column for column in old.columns}
     unchanged = True
     for column in new.columns:
@@ -158,7 +153,7 @@ def _source_change(source: Object, schemas: Sequence[TakenSchema]) -> Definition
         new = FrozenSchema(side, schema.id or 0, schema.text, schema.references)
         statement = replace(statement, formats=with_frozen_schemas(statement.formats, side, (*known, new)))
     planned = plan_source(statement)
-    columns = evolved_columns(source, source_columns(planned))
+    columns = keep_column_ids(source, source_columns(planned))
     return definition(source, statement, columns)
 
 
@@ -166,10 +161,10 @@ def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: SparkType
     """The view as creating it now would make it: with other columns, another key or another growth."""
     try:
         growth, evolved = _view_columns(before, catalog, view, ask)
-    except (SqlError, CatalogError, PlanError) as error:  # not those of asking Spark, which may pass
-        raise outgrown(catalog, view, error) from error
+    except (SqlError, CatalogError, PlanError) as error:  # an error of asking Spark is retried instead
+        raise view_error(catalog, view, error) from error
     origins = {column.id: column.origin for column in evolved}
-    if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
+    if wrong := changed_origin(view, [origins.get(column.id) for column in view.columns]):
         raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
     return columns_change(view, growth, evolved)
 
@@ -181,17 +176,17 @@ def _view_columns(
     asked = ask(catalog, analysed) if any(c.type is None for c in analysed.columns) else ()
     columns = view_columns(analysed, _names(before, view, analysed), view.name, asked)
     growth, columns = derive_growth(catalog, analysed, columns)
-    return growth, evolved_columns(view, columns)
+    return growth, keep_column_ids(view, columns)
 
 
 def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Identifier, ...]:
-    """A view's list of names speaks of the columns that there were: between them, new ones keep their own."""
+    """The names of a view's columns. Its list of names counts the columns of its creation; new ones keep their own."""
     listed = definition_of(view, CreateView).columns
     if not listed:
         return ()
     try:
         known = [column.name for column in view_query(before, view).columns]
-    except HeadgateError:  # it did not fit before
+    except HeadgateError:  # the view was not valid before
         return listed
     old = list(zip(known, [column.name for column in view.columns], strict=False))
     names = []
@@ -206,6 +201,8 @@ def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Iden
 
 @dataclass(frozen=True, slots=True)
 class _SinkStep:
+    """What becomes of a sink. ``fact`` keeps the type of its written keys in the catalog."""
+
     consequence: Consequence
     change: SinkChange | None = None
     fact: DefinitionChanged | None = None
@@ -217,7 +214,7 @@ def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> 
         needed = needed_sink(after, sink)
         _check_key(sink, written, needed)
         change = sink_change(after, sink, needed)
-    except PlanError as error:  # a view below no longer holds, or it changed in a way that no sink takes
+    except PlanError as error:  # a view below is no longer valid, or its rows now come in a way that no sink takes
         if all_fit:
             raise
         fact = _with_key_type(sink, written) if isinstance(error, SinkKeyChanges) else None
@@ -245,7 +242,7 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         if not differs(old, new):
             continue
         schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
-        register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
+        register.append((side, RegisterSchema(_registry(planned), subject_name(planned.topic, side), schema)))
     return SinkChange(sink, statement, tuple(register)) if register else None
 
 
@@ -259,7 +256,7 @@ def _with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncodi
 
 
 def _source_field(catalog: Catalog, relation: Object, column: Column) -> Field:
-    """The field of a source that a column is a plain projection of. A computed column has no default."""
+    """The field of a source that a column is a plain projection of, with its default. A computed column has none."""
     while column.origin is not None:
         relation = catalog.get(column.origin.object)
         above = relation.column(column.origin.column)
@@ -284,7 +281,7 @@ def check_sink_schemas(sink: Object, needed: SinkDefinition, own: SinkDefinition
 
 
 def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
-    """The columns that the old schema would have to change for."""
+    """The columns whose values do not fit the old schema."""
     if old.schema is None or new.schema is None:
         return
     changes = diff(_avro_record(old.schema), _avro_record(new.schema))
@@ -297,7 +294,7 @@ def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
 
 
 def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> None:
-    """Raises SinkKeyChanges if records of one key would have other bytes than those that are in the topic."""
+    """Raises SinkKeyChanges if keys would be written with other bytes than those in the topic."""
     if written is None or needed.key is None:
         return
     avro = needed.key.schema
@@ -309,7 +306,7 @@ def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> 
 
 
 def _written_key(sink: Object) -> Record | None:
-    """The type with which a sink's keys are written, as far as the sink keeps it."""
+    """The type of the keys in a sink's topic, from its frozen schema or its definition; None if neither has it."""
     formats = definition_of(sink, CreateSink).formats
     frozen = frozen_schemas(format_of(formats, "KEY"), "KEY")
     if frozen:
@@ -318,7 +315,7 @@ def _written_key(sink: Object) -> Record | None:
 
 
 def _text_key(catalog: Catalog, sink: Object) -> Record | None:
-    """The type of a key without a schema, as the catalog has it."""
+    """The type of a key that has no schema, from the columns that the sink's relation has."""
     try:
         key = needed_sink(catalog, sink).key
     except PlanError:  # the sink is halted already
@@ -327,7 +324,7 @@ def _text_key(catalog: Catalog, sink: Object) -> Record | None:
 
 
 def _with_key_type(sink: Object, written: Record | None) -> DefinitionChanged | None:
-    """The sink with the type of its keys kept: otherwise nobody would know it after the change."""
+    """The sink with the type of its written keys. After the change, the relation no longer tells it."""
     statement = definition_of(sink, CreateSink)
     if written is None or frozen_schemas(format_of(statement.formats, "KEY"), "KEY"):
         return None
@@ -354,13 +351,7 @@ def _registry(plan: SinkDefinition) -> int:
 
 
 def definition(object_: Object, statement: Create, columns: tuple[Column, ...]) -> DefinitionChanged:
-    """The object with another definition. What the user wrote stays."""
+    """The change to another definition. The text that the user wrote stays."""
     return DefinitionChanged(
-        object_.id,
-        object_.statement,
-        statement,
-        object_.dependencies,
-        columns,
-        object_.growth,
-        object_.body,
+        object_.id, object_.statement, statement, object_.dependencies, columns, object_.growth, object_.body
     )

@@ -1,4 +1,4 @@
-"""Loops: a sink whose records come back to it, from its own topic or over other sources and sinks."""
+"""Loops: a sink that reads its own records again, from its own topic or through other sources and sinks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from headgate.catalog.graph import downstream
 from headgate.catalog.objects import Object, definition_of
 from headgate.plan.errors import SinkFeedsItself
 from headgate.resolve.statements import object_id, topic_name
-from headgate.sql.connections import (
-    CreateConnection,
-    Kafka,
-    KafkaConnection,
-    KafkaConnectionOptions,
-    ReadOptions,
-    WriteOptions,
-)
+from headgate.sql import connections
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind
@@ -38,7 +31,7 @@ class Hop:
 
 
 def check_loops(catalog: Catalog, sinks: Iterable[int]) -> None:
-    """Raises if what one of these sinks of the catalog writes comes back to it."""
+    """Raises SinkFeedsItself if one of these sinks would read records that it wrote."""
     for sink in sinks:
         if way := _path_to_itself(catalog, sink):
             over = tuple(catalog.get(hop.after).name for hop in way[1:])
@@ -46,7 +39,7 @@ def check_loops(catalog: Catalog, sinks: Iterable[int]) -> None:
 
 
 def _path_to_itself(catalog: Catalog, start: int) -> list[Hop]:
-    """The way from a sink over other sinks back to itself; empty if there is none. Visits only the sinks behind it."""
+    """The hops from a sink through other sinks back to itself; empty if there is no such path."""
     hops: dict[int, Hop] = {}
     waiting = [start]
     while waiting and start not in hops:
@@ -66,7 +59,7 @@ def _path_to_itself(catalog: Catalog, start: int) -> list[Hop]:
 
 
 def _readers(catalog: Catalog, sink: Object) -> tuple[str, list[Object]]:
-    """The topic that a sink writes, and the sources that read it. Two clusters are the same if they share an address."""
+    """The topic that a sink writes, and the sources that read it. Clusters are the same if they share an address."""
     written = definition_of(sink, CreateSink).kafka
     topic = topic_name(written)
     sources = [(s, definition_of(s, CreateSource).kafka) for s in catalog.of_kind(Kind.SOURCE)]
@@ -77,9 +70,11 @@ def _readers(catalog: Catalog, sink: Object) -> tuple[str, list[Object]]:
     return topic, [s for s, kafka in same_name if not brokers.isdisjoint(_brokers(catalog, kafka))]
 
 
-def _brokers(catalog: Catalog, kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> Addresses:
-    """Every address that leads to the cluster: those of all connections that share one are its own."""
-    if isinstance(kafka, KafkaConnection):
+def _brokers(
+    catalog: Catalog, kafka: connections.Kafka[connections.ReadOptions] | connections.Kafka[connections.WriteOptions]
+) -> Addresses:
+    """Every known address of the cluster. Connections that share one address lead to one cluster."""
+    if isinstance(kafka, connections.KafkaConnection):
         known = _addresses(catalog.get(object_id(kafka.connection)))
     else:
         known = frozenset(_normalised(kafka.broker))
@@ -91,7 +86,9 @@ def _brokers(catalog: Catalog, kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) 
 
 def _addresses(connection: Object) -> Addresses:
     statement = connection.definition
-    if not isinstance(statement, CreateConnection) or not isinstance(statement.options, KafkaConnectionOptions):
+    if not isinstance(statement, connections.CreateConnection) or not isinstance(
+        statement.options, connections.KafkaConnectionOptions
+    ):
         return frozenset()
     options = statement.options
     brokers = (*((options.broker,) if options.broker is not None else ()), *(options.brokers or ()))

@@ -1,4 +1,4 @@
-"""Plans: what each statement will do, as data. Every statement gets exactly one plan, and the executor runs plans only."""
+"""Plans: what each statement will do, as data. Every statement gets exactly one plan, and the executor runs only plans."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ from headgate.catalog.changes import Change
 from headgate.catalog.names import SearchPath
 from headgate.schema.evolve.changes import Change as SchemaChange
 from headgate.schema.written import CompatibilityLevel, WrittenSchema
+from headgate.sql import show
 from headgate.sql.queries import ShowSearchPath
 from headgate.sql.registry_formats import PendingId
-from headgate.sql.show import (
-    Describe,
-    Explain,
-    ExplainSchema,
-    ShowCreate,
-    ShowLineage,
-    ShowObjects,
-)
 from headgate.sql.statement import Query
 
 # What must be done outside before the catalog changes. `control.effects` checks, does and undoes each of them.
@@ -62,7 +55,7 @@ Effect: TypeAlias = CreateTopic | SetCompatibility | RegisterSchema
 
 
 class Outcome(StrEnum):
-    """What happens to a dependent. The values are the words of `headgate plan` and of notices."""
+    """What happens to a dependent. The values are printed by `headgate plan` and in notices."""
 
     UNCHANGED = "unchanged"
     FOLLOWS = "follows"
@@ -73,7 +66,6 @@ class Outcome(StrEnum):
     IN_STEP = "is brought in step"  # rows of the old query are replaced and deleted by key
     GOES_ON = "goes on from where it is"  # a target without a key keeps what it has
     HALTS = "halts"
-    REFUSES = "refuses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +82,9 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class ChangeCatalog:
-    """Do the effects, then commit the changes. ``tag`` is the name of the statement's success.
+    """Do the effects, then commit the changes. ``tag`` is reported when the statement has succeeded.
 
-    ``consequences`` say what happens to objects that the statement does not name, and ``cause`` is written into their
-    history.
+    ``consequences`` say what happens to objects that the statement does not name. ``cause`` is written into their history.
     """
 
     tag: str
@@ -111,7 +102,15 @@ class RunQuery:
     query: Query
 
 
-ShowStatement: TypeAlias = ShowObjects | ShowCreate | ShowLineage | ShowSearchPath | Describe | Explain | ExplainSchema
+ShowStatement: TypeAlias = (
+    show.ShowObjects
+    | show.ShowCreate
+    | show.ShowLineage
+    | ShowSearchPath
+    | show.Describe
+    | show.Explain
+    | show.ExplainSchema
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ class ReplayQuarantine:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Nothing to do, and why: IF [NOT] EXISTS, or a change that changes nothing."""
+    """Do nothing, and say why: IF [NOT] EXISTS, or a change that changes nothing."""
 
     tag: str
     notice: str

@@ -1,36 +1,113 @@
-"""The catalog's relations as queries see them."""
+"""Analyses of queries over the relations of the catalog, and the cache of these analyses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from headgate.catalog.catalog import Catalog
-from headgate.catalog.comments import column_comment
+from headgate.catalog.catalog import Catalog, column_comment
+from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import named_types as type_names
 from headgate.catalog.graph import type_by_path, upstream
-from headgate.catalog.information_schema import system_relation
-from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, type_name
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve
+from headgate.catalog.objects import ROOT, Object
 from headgate.catalog.objects import Column as CatalogColumn
-from headgate.catalog.objects import Object
-from headgate.catalog.system_tables import SystemRelation
+from headgate.catalog.system_tables import SYSTEM_RELATIONS, SystemRelation, system_relation
 from headgate.errors import HeadgateError, InternalError, Span
-from headgate.plan.analyses import Names, keep_for_resolved, kept_analysis
 from headgate.plan.definitions import spark_name, system_name
 from headgate.plan.errors import ColumnNameTaken
 from headgate.plan.source import key_fields_not_included, plan_source
-from headgate.resolve.statements import qualified_type
+from headgate.resolve.statements import find_type, qualified_type
 from headgate.schema.names import print_name
 from headgate.schema.types import Array, CatalogRecord, Map, Named, Record, Type
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, Relation, RelationReference
 from headgate.sql.query.select import analyse
-from headgate.sql.query.tree import ColumnRef, RelationName
+from headgate.sql.query.tree import ColumnRef, RelationName, columns_used
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import RELATIONS, Kind, ObjectName, Query, Reference, WrittenType
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize
+
+LIMIT = 2000  # analyses that are kept; the oldest is dropped first
+
+FindAgain = Callable[[Catalog], int]
+
+
+@dataclass(slots=True)
+class Names:
+    """The names that an analysis looked up: for each, the id of the object that it meant and how to look it up again."""
+
+    found: dict[object, tuple[int, FindAgain]] = field(default_factory=dict)
+
+    def note(self, name: object, id_: int, again: FindAgain) -> None:
+        self.found.setdefault(name, (id_, again))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An analysis, and what it was made from."""
+
+    analysed: AnalysedQuery
+    names: tuple[tuple[int, FindAgain], ...]
+    inputs: tuple[Object, ...]
+
+    def holds(self, catalog: Catalog) -> bool:
+        """Whether every name still means the same object, and no object has changed."""
+        try:
+            return all(_same(catalog, entry) for entry in self.inputs) and all(
+                again(catalog) == id_ for id_, again in self.names
+            )
+        except CatalogError:
+            return False
+
+
+def kept_analysis(
+    catalog: Catalog, path: SearchPath, query: Query, analyse: Callable[[Names], AnalysedQuery]
+) -> AnalysedQuery:
+    """The analysis of a query under a search path. ``analyse`` is called if there is none, or if it no longer holds."""
+    key = (query, path)
+    known = catalog.analyses.get(key)
+    if isinstance(known, _Kept) and known.holds(catalog):
+        return known.analysed
+    names = Names()
+    analysed = analyse(names)
+    found = tuple(names.found.values())
+    catalog.analyses.pop(key, None)
+    catalog.analyses[key] = _Kept(analysed, found, _inputs(catalog, (id_ for id_, _ in found)))
+    if len(catalog.analyses) > LIMIT:
+        catalog.analyses.pop(next(iter(catalog.analyses)), None)
+    return analysed
+
+
+def keep_for_resolved(catalog: Catalog, path: SearchPath, query: Query, resolved: Query) -> None:
+    """Keep the analysis of a query for the same query with ids in it too. Its names need no further check."""
+    known = catalog.analyses.get((query, path))
+    if isinstance(known, _Kept):
+        catalog.analyses[resolved, DEFAULT_PATH] = _Kept(known.analysed, (), known.inputs)
+
+
+def _same(catalog: Catalog, entry: Object) -> bool:
+    now = catalog.objects.get(entry.id)
+    return now is entry or now == entry
+
+
+def _inputs(catalog: Catalog, ids: Iterable[int]) -> tuple[Object, ...]:
+    """The objects with these ids, everything that they use, and the schemas that hold them.
+
+    An analysis contains comments and types, which come from objects upstream.
+    """
+    found: dict[int, Object] = {}
+    for id_ in ids:
+        for entry in (catalog.get(id_), *upstream(catalog, id_)):
+            found[entry.id] = entry
+    for parent in {entry.parent for entry in found.values()}:
+        at = parent
+        while at != ROOT and at not in found:
+            found[at] = catalog.get(at)
+            at = found[at].parent
+    return tuple(found.values())
 
 
 def query_relation(catalog: Catalog, relation: Object) -> Relation:
@@ -39,8 +116,8 @@ def query_relation(catalog: Catalog, relation: Object) -> Relation:
         RelationName(relation.name, relation.id),
         spark_name(relation.id),
         tuple(_column(catalog, relation, c) for c in relation.columns),
-        hints=dropped_key(relation),
-        withheld=tuple((error.column, error) for error in withheld_fields(relation)),
+        hints=key_field_hints(relation),
+        withheld=tuple((error.column, error) for error in fields_without_column(relation)),
     )
 
 
@@ -51,19 +128,19 @@ def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column
     return Column(column.name, type_, column.nullable, column_comment(catalog, column), origin)
 
 
-def dropped_key(relation: Object) -> tuple[tuple[str, str], ...]:
-    """The fields of the key that a source does not include, each with a hint for whoever selects it."""
+def key_field_hints(relation: Object) -> tuple[tuple[str, str], ...]:
+    """The fields of the key that a source does not include, each with a hint for a query that selects it."""
     if not isinstance(relation.definition, CreateSource):
         return ()
     hint = f'It is a field of the key, which source "{relation.name}" drops: add INCLUDE KEY to the source.'
     return tuple((name, hint) for name in key_fields_not_included(relation.definition))
 
 
-def withheld_fields(relation: Object) -> tuple[ColumnNameTaken, ...]:
-    """An error for each field of a source that has no column, for whoever selects all columns."""
+def fields_without_column(relation: Object) -> tuple[ColumnNameTaken, ...]:
+    """An error for each field of a source that has no column, raised by a query that selects all columns."""
     if not isinstance(relation.definition, CreateSource):
         return ()
-    found = plan_source(relation.definition).withheld
+    found = plan_source(relation.definition).without_column
     return tuple(ColumnNameTaken(relation.name, w.column, w.field, w.other, w.cure) for w in found)
 
 
@@ -112,7 +189,7 @@ def named_types(catalog: Catalog) -> Callable[[Named], Type]:
 
 
 def resolve_type_name(catalog: Catalog, path: SearchPath, query: Query, names: Names) -> Callable[[Named], Type]:
-    """For types named in a query: by the full name that a stored query has for it, or by the search path."""
+    """Find a type by the name in the query: by the full name that a stored query has for it, or by the search path."""
     known = {
         written: full
         for place in query.types
@@ -132,7 +209,7 @@ def resolve_type_name(catalog: Catalog, path: SearchPath, query: Query, names: N
 
 
 def _catalog_record(path: tuple[str, ...], definition: Type) -> Type:
-    """The definition of the type at ``path`` of the catalog. A record knows that it is that type."""
+    """The definition of the type with the full name ``path``. A record keeps that name, to be printed by it."""
     if not isinstance(definition, Record):
         return definition
     return CatalogRecord(definition.fields, definition.name, definition.doc, path)
@@ -153,21 +230,11 @@ def with_type_names(type_: Type) -> Type:
             return type_
 
 
-def find_type(catalog: Catalog, path: SearchPath, named: Named) -> Object:
-    """The type that a name in a statement means."""
-    known = type_by_path(catalog, named.parts) if len(named.parts) == 3 else None
-    return known or resolve(catalog, path, type_name(named), Kind.TYPE)
-
-
 def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQuery:
-    """What the query gives. Errors point into the statement that the query is part of."""
+    """The analysis of the query. Errors point into the statement that the query is part of."""
 
     def make(names: Names) -> AnalysedQuery:
-        return analyse(
-            query.text,
-            find_relation(catalog, path, query, names),
-            resolve_type_name(catalog, path, query, names),
-        )
+        return _analyse(catalog, path, query, names)
 
     try:
         # What the names in a stored query mean does not depend on the search path.
@@ -178,22 +245,24 @@ def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQ
         raise
 
 
+def _analyse(catalog: Catalog, path: SearchPath, query: Query, names: Names) -> AnalysedQuery:
+    return analyse(
+        query.text, find_relation(catalog, path, query, names), resolve_type_name(catalog, path, query, names)
+    )
+
+
 def sources_named(catalog: Catalog, path: SearchPath, query: Query) -> tuple[Object, ...]:
-    """The sources below the relations that a query names, also if the query cannot be analysed."""
+    """The sources below the relations that a query names. Those that were found count even if the analysis fails."""
     names = Names()
     with suppress(HeadgateError):
-        analyse(
-            query.text,
-            find_relation(catalog, path, query, names),
-            resolve_type_name(catalog, path, query, names),
-        )
+        _analyse(catalog, path, query, names)
     ids = [id_ for id_, _ in names.found.values()]
     found = {o.id: o for id_ in ids for o in (catalog.get(id_), *upstream(catalog, id_))}
     return tuple(o for o in found.values() if o.kind is Kind.SOURCE)
 
 
 def resolved_query(catalog: Catalog, path: SearchPath, query: Query, analysed: AnalysedQuery) -> Query:
-    """The query with what each name in it means, as its analysis found it. The analysis is kept for it too."""
+    """The query with the meaning of each name in it, as its analysis found it. The analysis is kept for it too."""
     references = tuple(
         Reference(r.span.start, r.span.end, *_meaning(r), None if r.of is None else r.of.start)
         for r in analysed.references
@@ -209,7 +278,7 @@ def resolved_query(catalog: Catalog, path: SearchPath, query: Query, analysed: A
 
 
 def _meaning(reference: RelationReference) -> tuple[ObjectName, str]:
-    """The name with its id, and the relation's own name."""
+    """The name with its id, and the relation's own name. A system relation has its full name and no id."""
     written = tuple(Identifier(part.name, part.quoted) for part in reference.parts)
     relation = reference.relation
     if relation.schema is None:
@@ -226,6 +295,14 @@ def relations_read(analysed: AnalysedQuery) -> tuple[int, ...]:
 def system_relations_read(analysed: AnalysedQuery) -> tuple[str, ...]:
     """The system relations that a query reads, as `schema.table`."""
     return tuple(f"{r.schema}.{r.name}" for r in analysed.relations if r.schema is not None)
+
+
+def names_hidden_columns(analysed: AnalysedQuery, name: str) -> bool:
+    """Whether a query uses a hidden column of a system relation, given as `schema.table`. Most relations have none."""
+    relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
+    return bool(relation.hidden) and not relation.hidden.isdisjoint(
+        columns_used(analysed.tree, relation.schema, relation.name)
+    )
 
 
 def key_columns(relation: Object) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""ALTER … RENAME TO: the object gets its name. Whatever uses the object knows it by id, and goes on."""
+"""ALTER … RENAME TO and RENAME COLUMN. Other objects refer to a renamed object by id, so they are not changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.plan.errors import ColumnInUse, ColumnTwice, NameShadowed
 from headgate.plan.impact import definition
 from headgate.plan.relations import analyse_query, with_type_names
 from headgate.plan.source import listed_names
-from headgate.resolve.printing import current_query
+from headgate.resolve.definitions import current_query
 from headgate.schema.names import Found, find
 from headgate.schema.types import Named, Type, map_named
 from headgate.sql.query.scope import AnalysedQuery
@@ -41,8 +41,10 @@ def rename(catalog: Catalog, target: Object, new: Identifier) -> tuple[Change, .
 
 
 def rename_column(catalog: Catalog, source: Object, column: Identifier, new: Identifier) -> tuple[Change, ...]:
-    """Give a column of a source another name. Refused while a query or a sink uses the column: a query finds it by its
-    name, and what is written from it would have another name in the target."""
+    """Give a column of a source another name. Raises ColumnInUse while a query or a sink uses the column.
+
+    A query finds the column by its name, and a sink would write it under another name.
+    """
     renamed = resolve_column(catalog, source, column)
     others = [c.name for c in source.columns if c.id != renamed.id]
     if isinstance(find(new.name, new.quoted, others), Found):
@@ -71,7 +73,7 @@ def _with_column(statement: CreateSource, old: str, new: str) -> CreateSource:
 
 
 def _uses(before: Catalog, after: Catalog, user: Object) -> bool:
-    """Whether a query is another one after a column got another name. A sink writes all columns of its relation."""
+    """Whether a user's query changes with the name of a column. A sink always does: it writes all columns."""
     if user.kind is not Kind.VIEW:
         return True
     try:
@@ -83,7 +85,7 @@ def _uses(before: Catalog, after: Catalog, user: Object) -> bool:
 
 
 def _check_free(catalog: Catalog, target: Object, new: Identifier) -> None:
-    """A name without quotes is taken if it finds something already, whatever the case: as when it is created."""
+    """Raises AlreadyExists if a name without quotes would find another object in any case, as for CREATE."""
     if new.quoted:
         return
     for other in catalog.find_any_case(target.parent, target.namespace, new.name):
@@ -92,7 +94,7 @@ def _check_free(catalog: Catalog, target: Object, new: Identifier) -> None:
 
 
 def _views_to_check(catalog: Catalog, target: Object) -> Iterator[Object]:
-    """The views that name the object, or something in the schema or database that is renamed."""
+    """The views that use the renamed object, or an object in the renamed schema or database."""
     renamed = {target.id, *_below(catalog, target)}
     users = {user for id_ in renamed for user in catalog.users.get(id_, ())}
     for entry in map(catalog.get, sorted(users)):
@@ -108,10 +110,10 @@ def _below(catalog: Catalog, target: Object) -> Iterator[int]:
 
 
 def _prints_the_same(before: Catalog, after: Catalog, view: Object) -> bool:
-    """Whether the view's query, printed with the new names, still means the same: an alias may have such a name."""
+    """Whether the view's query, printed with the new names, still means the same. An alias may have the new name."""
     try:
         was = view_query(before, view)
-    except HeadgateError:  # it means nothing as it is
+    except HeadgateError:  # the view is not valid before the rename either
         return True
     definition = after.get(view.id).definition
     assert isinstance(definition, CreateView)
@@ -123,7 +125,7 @@ def _prints_the_same(before: Catalog, after: Catalog, view: Object) -> bool:
 
 
 def _meaning(query: AnalysedQuery, catalog: Catalog, after: Catalog) -> object:
-    """All that the names in a query decide. Types have the names that ``after`` has for them."""
+    """Everything that the names in a query decide. Types have the names that they have in ``after``."""
     positions = {r.span: number for number, r in enumerate(query.references)}
     references = [
         (r.relation.schema, r.relation.id or r.relation.name, None if r.of is None else positions[r.of])

@@ -1,4 +1,4 @@
-"""A sink: the schemas that it publishes and how a row becomes a record. Pure, from a purified CREATE SINK and the catalog."""
+"""Plans of sinks: the schemas that a sink publishes, its key and envelope, and how a row becomes a record."""
 
 from __future__ import annotations
 
@@ -7,29 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from headgate.catalog.catalog import Catalog
-from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.catalog import Catalog, column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
 from headgate.catalog.objects import Column, Growth, Object
 from headgate.errors import joined
+from headgate.plan import errors
 from headgate.plan.chain import chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
-from headgate.plan.errors import (
-    ClockInFilter,
-    ColumnTwice,
-    KeyWithoutFormat,
-    NotSupportedYet,
-    SinkFormatNeedsOneColumn,
-    SinkKeyMissing,
-    SinkKeyNotOfSource,
-    SinkKeyNotUnique,
-    SinkNeedsKey,
-    SinkNotDeterministic,
-    SinkOverChanging,
-)
-from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
+from headgate.plan.errors import NotSupportedYet
+from headgate.plan.relations import fields_without_column, key_columns, key_field_hints, named_types
 from headgate.resolve.statements import object_id, topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
@@ -39,7 +27,7 @@ from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, fo
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
-from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
+from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side, subject_name
 from headgate.sql.sinks import CreateSink
 from headgate.text.cursor import Identifier
 
@@ -48,7 +36,7 @@ def subjects(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...
     """The schemas that a sink registers: side, subject and schema."""
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", sink.key), ("VALUE", sink.value))
     return tuple(
-        (side, f"{sink.topic}-{side.lower()}", WrittenSchema(encoding.schema))
+        (side, subject_name(sink.topic, side), WrittenSchema(encoding.schema))
         for side, encoding in sides
         if encoding is not None and encoding.schema is not None
     )
@@ -76,7 +64,7 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     _refuse_later_features(statement)
     chain = chain_of(catalog, relation.id)
     source, unstable = chain.source, chain.unstable()
-    if withheld := withheld_fields(relation):
+    if withheld := fields_without_column(relation):
         raise withheld[0]
     keys = _key(catalog, relation, statement)
     _check_rows(relation, name, unstable)
@@ -86,17 +74,17 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
         _check_deterministic(relation, name, unstable, keys)
         _check_source_key(catalog, source, relation, name)
         _check_unique(source, relation, statement, name, keys)
-    value_columns = [c for c in relation.columns if not _left_out(statement, c.name, keys)]
+    value_columns = [c for c in relation.columns if not _is_excluded_key(statement, c.name, keys)]
     value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
     key_format = statement.formats.key or statement.formats.value
     key = _side(catalog, relation, key_format, "KEY", keys, name) if keys else None
     if statement.formats.key is not None and not keys:
-        raise KeyWithoutFormat(name)
+        raise errors.KeyWithoutFormat(name)
     assert isinstance(statement.kafka, KafkaConnection)
     sink = SinkDefinition(
         name,
         relation.id,
-        topic_of(statement),
+        topic_name(statement.kafka),
         object_id(statement.kafka.connection),
         registry_of(statement),
         value,
@@ -106,12 +94,8 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     return sink, tuple(_notices(relation, sink, unstable))
 
 
-def topic_of(statement: CreateSink) -> str:
-    return topic_name(statement.kafka)
-
-
 def registry_of(statement: CreateSink) -> int | None:
-    """The one registry that the sink's schemas are in."""
+    """The registry of the sink's schemas; None if neither side has a schema."""
     found: list[int] = []
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
@@ -124,7 +108,7 @@ def registry_of(statement: CreateSink) -> int | None:
 
 
 def _refuse_later_features(statement: CreateSink) -> None:
-    """What the grammar has and no sink does yet is refused, never passed over."""
+    """Raises for options that the grammar has and no sink supports yet, so that none is ignored silently."""
     if not isinstance(statement.kafka, KafkaConnection):
         raise NotSupportedYet("KAFKA BROKER in a sink")
     if statement.headers is not None:
@@ -170,7 +154,7 @@ def _key(catalog: Catalog, relation: Object, statement: CreateSink) -> list[Colu
     for identifier in statement.key.columns:
         column = _key_column(catalog, relation, Identifier(identifier.name, identifier.quoted))
         if column in columns:
-            raise ColumnTwice(column.name, relation.name)
+            raise errors.ColumnTwice(column.name, relation.name)
         columns.append(column)
     return columns
 
@@ -179,26 +163,26 @@ def _key_column(catalog: Catalog, relation: Object, identifier: Identifier) -> C
     try:
         return resolve_column(catalog, relation, identifier)
     except UnknownColumn as unknown:
-        advice = {name.lower(): why for name, why in dropped_key(relation)}
-        told = advice.get(identifier.name.lower())
+        advice = {name.lower(): why for name, why in key_field_hints(relation)}
+        hint = advice.get(identifier.name.lower())
         raise UnknownColumn(
-            unknown.column, unknown.kind, unknown.name, unknown.similar, told, unknown.columns
+            unknown.column, unknown.kind, unknown.name, unknown.similar, hint, unknown.columns
         ) from None
 
 
 def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> SinkEnvelope:
     if statement.envelope == "UPSERT" and not keys:
-        raise SinkKeyMissing(name)
+        raise errors.SinkKeyMissing(name)
     return "UPSERT" if keys and statement.envelope != "NONE" else "NONE"
 
 
 def _check_growth(catalog: Catalog, relation: Object, statement: CreateSink, name: str) -> None:
-    """A topic takes rows that are added, or the newest row of each key; rows that change without a key fit neither."""
+    """A topic holds rows that are added, or the newest row of each key. Rows that change without a key fit neither."""
     found = relation_growth(catalog, relation)
     if isinstance(found, Changing):
-        raise SinkOverChanging(name, relation.kind.value, relation.name, found.why, found.keep, found.cure)
+        raise errors.SinkOverChanging(name, relation.kind.value, relation.name, found.why, found.keep, found.cure)
     if isinstance(found, Keyed) and statement.key is None and statement.envelope is None:
-        raise SinkNeedsKey(name, relation.kind.value, relation.name, tuple(key_columns(relation)))
+        raise errors.SinkNeedsKey(name, relation.kind.value, relation.name, tuple(key_columns(relation)))
 
 
 def _check_source_key(catalog: Catalog, source: Object, relation: Object, name: str) -> None:
@@ -210,17 +194,17 @@ def _check_source_key(catalog: Catalog, source: Object, relation: Object, name: 
     if source.growth is not Growth.KEYED or relation.growth is not Growth.KEYED:
         return
     if source_key(catalog, relation) != {ColumnRef(source.id, c.id) for c in source.columns if c.key}:
-        raise SinkKeyNotOfSource(name, tuple(key_columns(relation)), source.name, tuple(key_columns(source)))
+        raise errors.SinkKeyNotOfSource(name, tuple(key_columns(relation)), source.name, tuple(key_columns(source)))
 
 
 def _check_rows(relation: Object, name: str, unstable: Unstable) -> None:
-    """A sink computes a row when the row comes. One that passes a filter by the time only later would never be written."""
+    """A sink computes a row once, when it arrives. A row that passes a filter only later would never be written."""
     if by_clock := sorted(unstable.rows & CLOCK):
-        raise ClockInFilter(name, relation.kind.value, relation.name, tuple(by_clock))
+        raise errors.ClockInFilter(name, relation.kind.value, relation.name, tuple(by_clock))
 
 
 def _check_deterministic(relation: Object, name: str, unstable: Unstable, keys: Sequence[Column]) -> None:
-    """A batch that is written again must give the same keys and, for each, the same row: it may be written in part."""
+    """A batch may have been written in part. When it is written again, it must have the same keys with the same rows."""
     found = {
         column.name: sorted(functions if column in keys else functions & RANDOM)
         for column, functions in zip(relation.columns, unstable.columns, strict=False)
@@ -228,7 +212,7 @@ def _check_deterministic(relation: Object, name: str, unstable: Unstable, keys: 
     columns = tuple(column for column, functions in found.items() if functions)
     used = {each for functions in found.values() for each in functions} | (unstable.rows & RANDOM)
     if used:
-        raise SinkNotDeterministic(name, relation.kind.value, relation.name, tuple(sorted(used)), columns)
+        raise errors.SinkNotDeterministic(name, relation.kind.value, relation.name, tuple(sorted(used)), columns)
 
 
 def _notices(relation: Object, sink: SinkDefinition, unstable: Unstable) -> Iterator[str]:
@@ -251,13 +235,13 @@ def _check_unique(source: Object, relation: Object, statement: CreateSink, name:
     if known and set(known) < given:
         raise NotSupportedYet("a key of a sink with more columns than the relation's")
     if source.growth is Growth.KEYED and any(_holds_map(c.type) for c in keys):
-        raise NotSupportedYet("a key of a sink that holds a map")  # equal ones can be different bytes
+        raise NotSupportedYet("a key of a sink that holds a map")  # equal maps can be encoded as different bytes
     if set(known) == given:
         return
     if statement.key is not None and statement.key.enforced:
-        raise SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(known), source.growth is Growth.KEYED)
+        raise errors.SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(known), source.growth is Growth.KEYED)
     if source.growth is Growth.KEYED:
-        raise SinkKeyNotOfSource(name, tuple(c.name for c in keys), source.name, tuple(key_columns(source)))
+        raise errors.SinkKeyNotOfSource(name, tuple(c.name for c in keys), source.name, tuple(key_columns(source)))
 
 
 def _holds_map(type_: Type) -> bool:
@@ -272,7 +256,7 @@ def _holds_map(type_: Type) -> bool:
             return False
 
 
-def _left_out(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:
+def _is_excluded_key(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:
     return not statement.with_options.key_in_value and any(k.name == column for k in keys)
 
 
@@ -289,7 +273,7 @@ def _side(
         case TextFormat() | BytesFormat():
             word: Literal["TEXT", "BYTES"] = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
             if len(columns) != 1:
-                raise SinkFormatNeedsOneColumn(sink, word, side.lower(), len(columns))
+                raise errors.SinkFormatNeedsOneColumn(sink, word, side.lower(), len(columns))
             return RecordEncoding(word, names, record)
         case _:
             raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")

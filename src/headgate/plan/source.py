@@ -1,74 +1,53 @@
-"""A source: its columns, and how a record becomes them. Made from a purified CREATE SOURCE alone."""
+"""Plans of sources: the columns of a source, and how a record becomes a row. Made from a purified CREATE SOURCE alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 
+from headgate.catalog.objects import Column, Comment, Object
 from headgate.errors import similar_names
-from headgate.plan.debezium import changed_row, row_key
-from headgate.plan.definitions import (
-    AFTER,
-    ErrorPolicy,
-    Origin,
-    SchemaChangePolicy,
-    SourceColumn,
-    SourceEnvelope,
-    SourceLayout,
-)
+from headgate.plan import definitions as d
+from headgate.plan import errors
+from headgate.plan.definitions import AFTER, Origin, SourceColumn
 from headgate.plan.encodings import encodings, format_words
-from headgate.plan.errors import (
-    INLINE_ERRORS,
-    ColumnCollision,
-    ColumnNameTaken,
-    InlineErrorsWithoutKey,
-    KeyFormatMissing,
-    KeyNotAllowed,
-    SchemaCannotChange,
-    TooManyNames,
-    UpsertKeyUnknown,
-)
-from headgate.schema.encodings import (
-    Encoding,
-    SchemaEncoding,
-    by_format_rules,
-    decoded_type,
-    fields_of,
-    filling,
-    known_fields,
-    without_followed_schemas,
-)
+from headgate.plan.errors import INLINE_ERRORS
+from headgate.schema import encodings as e
+from headgate.schema import types as t
+from headgate.schema.encodings import Encoding, decoded_type, fields_of
+from headgate.schema.evolve.merge import is_number, widen
 from headgate.schema.evolve.renames import present_name
 from headgate.schema.names import Found, find
-from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
+from headgate.schema.render import print_type
+from headgate.schema.types import Field, Record
+from headgate.sql import sources
 from headgate.sql.formats import AvroInline, Format, ProtobufInline
 from headgate.sql.registry_formats import LatestStrategy, RegistryFormat, Side
-from headgate.sql.sources import (
-    CreateSource,
-    DebeziumEnvelope,
-    IncludeHeader,
-    IncludeMetadata,
-    UpsertEnvelope,
-)
+from headgate.sql.sources import CreateSource, DebeziumEnvelope, UpsertEnvelope
 
-INLINE_ERROR = Record((Field("description", Text()),))
+INLINE_ERROR = Record((Field("description", t.Text()),))
 METADATA: dict[str, Field] = {
-    "PARTITION": Field("partition", Integer(), False),
-    "OFFSET": Field("offset", Bigint(), False),
-    "TIMESTAMP": Field("timestamp", TimestampTz(), False),
-    "TOPIC": Field("topic", Text(), False),
-    "HEADERS": Field("headers", Array(Record((Field("key", Text(), False), Field("value", Bytes()))), False), False),
+    "PARTITION": Field("partition", t.Integer(), False),
+    "OFFSET": Field("offset", t.Bigint(), False),
+    "TIMESTAMP": Field("timestamp", t.TimestampTz(), False),
+    "TOPIC": Field("topic", t.Text(), False),
+    "HEADERS": Field(
+        "headers", t.Array(Record((Field("key", t.Text(), False), Field("value", t.Bytes()))), False), False
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePlan(SourceLayout):
-    """What the catalog stores of a source beside its layout: its doc, and the fields that got no column because another
-    column has their name. Such fields can only come with a schema that was followed."""
+class SourcePlan(d.SourceLayout):
+    """The layout of a source with its doc. ``without_column`` has an error for each field whose column name was taken.
+
+    Only a schema that was followed can bring such a field: CREATE SOURCE refuses it.
+    """
 
     doc: str | None = None
-    withheld: tuple[ColumnNameTaken, ...] = ()
+    without_column: tuple[errors.ColumnNameTaken, ...] = ()
 
 
 def describe_origin(origin: Origin) -> str:
@@ -101,16 +80,16 @@ def rename_hint(origin: Origin) -> str:
             return "another list of names"
 
 
-@lru_cache(maxsize=1024)  # asked again by every query that reads the source
+@lru_cache(maxsize=1024)  # every query that reads the source needs the plan again
 def plan_source(statement: CreateSource) -> SourcePlan:
-    """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
+    """The plan of a purified statement. Raises ColumnCollision if two columns have one name."""
     name = str(statement.name.parts[-1].name)
     value, key = encodings(statement.formats)
-    value = by_format_rules(value) if _following(statement) == "PIN" else filling(value)
+    value = e.by_format_rules(value) if _following(statement) == "PIN" else e.filling(value)
     columns, doc = _body_columns(statement, name, value, key)
-    # A list of names speaks of the columns that there were when it was written. Names behind those are of columns that
-    # came later, in the order in which they came: RENAME COLUMN writes them.
-    first = len(_body_columns(statement, name, without_followed_schemas(value), key)[0])
+    # A list of names counts the columns that existed when it was written. Names behind those belong to columns that were
+    # added later, in the order of their addition; RENAME COLUMN writes such names.
+    first = len(_body_columns(statement, name, e.without_followed_schemas(value), key)[0])
     grown = columns[first:]
     created = [*columns[:first], *_metadata_columns(statement)]
     renamed = _renamed([*created, *grown], statement, name)
@@ -118,7 +97,7 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     _check_collisions(columns, name)
     taken = {c.name: c.origin for c in columns}
     columns[first:first] = [c for c in grown if c.name not in taken]
-    withheld = [_withheld(name, c, taken[c.name]) for c in grown if c.name in taken]
+    without_column = [_name_taken(name, c, taken[c.name]) for c in grown if c.name in taken]
     columns = _with_upsert_key(columns, statement, name)
     envelope = _envelope(statement)
     return SourcePlan(
@@ -127,11 +106,11 @@ def plan_source(statement: CreateSource) -> SourcePlan:
         value,
         key if envelope == "DEBEZIUM" or any(c.origin.section == "key" for c in columns) else None,
         envelope,
-        _policy(statement),
+        statement.with_options.on_error,
         _following(statement),
         _following_key(statement),
         doc,
-        tuple(withheld),
+        tuple(without_column),
     )
 
 
@@ -145,7 +124,7 @@ def key_fields_not_included(statement: CreateSource) -> tuple[str, ...]:
     return tuple(name for name in names if name not in kept)
 
 
-def _envelope(statement: CreateSource) -> SourceEnvelope:
+def _envelope(statement: CreateSource) -> d.SourceEnvelope:
     match statement.envelope:
         case UpsertEnvelope():
             return "UPSERT"
@@ -161,18 +140,12 @@ def _envelope(statement: CreateSource) -> SourceEnvelope:
 def _body_columns(
     statement: CreateSource, name: str, value: Encoding, key: Encoding | None
 ) -> tuple[list[SourceColumn], str | None]:
-    """All columns but metadata, and the doc of the rows."""
+    """All columns except metadata, and the doc of the rows."""
     if isinstance(statement.envelope, DebeziumEnvelope):
         return _debezium_columns(statement, name, value, key)
-    return _plain_columns(statement, name, value, key), decoded_type(value).doc
-
-
-def _plain_columns(statement: CreateSource, name: str, value: Encoding, key: Encoding | None) -> list[SourceColumn]:
-    return [
-        *_key_columns(statement, name, key),
-        *_error_column(statement, name),
-        *_value_columns(value, _has_inline_errors(statement)),
-    ]
+    errors_column = _error_column(statement, name)
+    columns = [*_key_columns(statement, name, key), *errors_column, *_value_columns(value, bool(errors_column))]
+    return columns, decoded_type(value).doc
 
 
 def _key_columns(statement: CreateSource, name: str, key: Encoding | None) -> list[SourceColumn]:
@@ -182,7 +155,7 @@ def _key_columns(statement: CreateSource, name: str, key: Encoding | None) -> li
     if include is None and (not upsert or of_value):
         return []
     if key is None:
-        raise KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
+        raise errors.KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
     alias = include.alias.name if include and include.alias else None
     is_key = upsert and not of_value
     place = decoded_type(key)
@@ -194,12 +167,8 @@ def _key_columns(statement: CreateSource, name: str, key: Encoding | None) -> li
     ]
 
 
-def _include_key(statement: CreateSource) -> IncludeMetadata | None:
-    return next((i for i in statement.include if isinstance(i, IncludeMetadata) and i.what == "KEY"), None)
-
-
-def _has_inline_errors(statement: CreateSource) -> bool:
-    return isinstance(statement.envelope, UpsertEnvelope) and statement.envelope.inline_errors
+def _include_key(statement: CreateSource) -> sources.IncludeMetadata | None:
+    return next((i for i in statement.include if isinstance(i, sources.IncludeMetadata) and i.what == "KEY"), None)
 
 
 def _error_column(statement: CreateSource, name: str) -> list[SourceColumn]:
@@ -207,12 +176,13 @@ def _error_column(statement: CreateSource, name: str) -> list[SourceColumn]:
     if not isinstance(envelope, UpsertEnvelope) or not envelope.inline_errors:
         return []
     if envelope.key:
-        raise InlineErrorsWithoutKey(name)
+        raise errors.InlineErrorsWithoutKey(name)
     alias = envelope.inline_errors_as.name if envelope.inline_errors_as else "error"
     return [SourceColumn(alias, INLINE_ERROR, True, Origin("error"))]
 
 
 def _value_columns(value: Encoding, nullable: bool) -> list[SourceColumn]:
+    """With inline errors all of them are ``nullable``: a value that could not be decoded has none of them."""
     place = decoded_type(value)
     nullable = nullable or place.nullable
     if not isinstance(place.type, Record):
@@ -228,22 +198,15 @@ def _debezium_columns(
 ) -> tuple[list[SourceColumn], str | None]:
     """The fields of `after`, and the doc of the row."""
     if _include_key(statement) is not None:
-        raise KeyNotAllowed(name)
+        raise errors.KeyNotAllowed(name)
     row = changed_row(value, name)
     if key is None:
-        raise KeyFormatMissing(name, "ENVELOPE DEBEZIUM")
+        raise errors.KeyFormatMissing(name, "ENVELOPE DEBEZIUM")
     keys = row_key(key, row, name)
+    typed = [(f, keys.get(f.name, f)) for f in row.fields]
     columns = [
-        SourceColumn(
-            f.name,
-            keys.get(f.name, f).type,
-            keys.get(f.name, f).nullable,
-            Origin("after", f.name),
-            f.doc,
-            f.name in keys,
-            f.default,
-        )
-        for f in row.fields
+        SourceColumn(f.name, like.type, like.nullable, Origin("after", f.name), f.doc, f.name in keys, f.default)
+        for f, like in typed
     ]
     return columns, row.doc or decoded_type(value).doc
 
@@ -251,8 +214,8 @@ def _debezium_columns(
 def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
     columns = []
     for include in statement.include:
-        if isinstance(include, IncludeHeader):
-            type_ = Bytes() if include.as_bytes else Text()
+        if isinstance(include, sources.IncludeHeader):
+            type_ = t.Bytes() if include.as_bytes else t.Text()
             origin = Origin("header", include.header, include.as_bytes)
             columns.append(SourceColumn(include.alias.name, type_, True, origin))
         elif include.what != "KEY":
@@ -265,7 +228,7 @@ def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
 def _renamed(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
     names = [i.name for i in statement.columns]
     if len(names) > len(columns):
-        raise TooManyNames(name, len(names), len(columns))
+        raise errors.TooManyNames(name, len(names), len(columns))
     renamed = [replace(c, name=n) for c, n in zip(columns, names, strict=False)]
     return renamed + columns[len(names) :]
 
@@ -275,21 +238,21 @@ def listed_names(statement: CreateSource) -> list[str]:
     value, key = encodings(statement.formats)
     name = str(statement.name.parts[-1].name)
     body = _body_columns(statement, name, value, key)[0]
-    first = len(_body_columns(statement, name, without_followed_schemas(value), key)[0])
+    first = len(_body_columns(statement, name, e.without_followed_schemas(value), key)[0])
     columns = [*body[:first], *_metadata_columns(statement), *body[first:]]
     return [column.name for column in _renamed(columns, statement, name)]
 
 
 def present_field_names(statement: CreateSource) -> dict[str, str]:
-    """The present name of each field that was renamed since its column was made, by column."""
+    """The present name of each field that was renamed since its column was created, by column."""
     planned, found = plan_source(statement), {}
     for column in planned.columns:
         section, name = column.origin.section, column.origin.name
         encoding = planned.key if section == "key" else planned.value
-        if name is None or section not in ("key", "value", "after") or not isinstance(encoding, SchemaEncoding):
+        if name is None or section not in ("key", "value", "after") or not isinstance(encoding, e.SchemaEncoding):
             continue
         path = (AFTER, name) if section == "after" else (name,)
-        present = present_name(known_fields(encoding), path)
+        present = present_name(e.known_fields(encoding), path)
         if present not in (None, name):
             found[column.name] = str(present)
     return found
@@ -300,17 +263,19 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
     for column in columns:
         first = seen.setdefault(column.name, column)
         if first is not column:
-            raise ColumnCollision(column.name, describe_origin(first.origin), describe_origin(column.origin), source)
+            raise errors.ColumnCollision(
+                column.name, describe_origin(first.origin), describe_origin(column.origin), source
+            )
 
 
-def _withheld(source: str, column: SourceColumn, other: Origin) -> ColumnNameTaken:
-    return ColumnNameTaken(
+def _name_taken(source: str, column: SourceColumn, other: Origin) -> errors.ColumnNameTaken:
+    return errors.ColumnNameTaken(
         source, column.name, describe_origin(column.origin), describe_origin(other), rename_hint(other)
     )
 
 
 def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
-    """UPSERT (KEY (c, …)): columns of the value are the key."""
+    """The columns with those of UPSERT (KEY (c, …)) marked as the key. Only columns of the value can be named there."""
     if not isinstance(statement.envelope, UpsertEnvelope):
         return columns
     chosen = set()
@@ -320,36 +285,32 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
             case Found(exact):
                 chosen.add(exact)
             case _:
-                raise UpsertKeyUnknown(identifier.name, name, similar_names(identifier.name, values))
+                raise errors.UpsertKeyUnknown(identifier.name, name, similar_names(identifier.name, values))
     return [replace(c, key=True) if c.name in chosen else c for c in columns]
 
 
 # policies
 
 
-def _policy(statement: CreateSource) -> ErrorPolicy:
-    return statement.with_options.on_error
-
-
 def check_schema_change(statement: CreateSource) -> None:
-    """Raises for a policy that cannot have an effect. Not part of the plan: what was accepted once goes on."""
+    """Raises for a policy that cannot have an effect. Only CREATE SOURCE checks it: a stored source goes on."""
     given, value = statement.with_options.on_schema_change, statement.formats.value
     if given is None or isinstance(value, RegistryFormat):
         return
     inline = isinstance(value, AvroInline | ProtobufInline)
     if not inline or given != "PIN":
         name = statement.name.parts[-1].name
-        raise SchemaCannotChange(name, given, format_words(value), inline)
+        raise errors.SchemaCannotChange(name, given, format_words(value), inline)
 
 
-def _following(statement: CreateSource) -> SchemaChangePolicy:
+def _following(statement: CreateSource) -> d.SchemaChangePolicy:
     given = statement.with_options.on_schema_change
     if given is not None:
         return given
     return "FOLLOW" if follows_registry(statement.formats.value) else "PIN"
 
 
-def _following_key(statement: CreateSource) -> SchemaChangePolicy:
+def _following_key(statement: CreateSource) -> d.SchemaChangePolicy:
     """A key follows where the value does, or where the value has no schema that could change."""
     formats = statement.formats
     follows = follows_registry(formats.key or formats.value, "KEY")
@@ -359,7 +320,69 @@ def _following_key(statement: CreateSource) -> SchemaChangePolicy:
 
 
 def follows_registry(format_: Format, side: Side = "VALUE") -> bool:
-    """Whether the latest schema of a subject is what is read, unless the statement says otherwise."""
+    """Whether records are read with the latest schema of their subject. False for fixed ids and inline schemas."""
     if not isinstance(format_, RegistryFormat):
         return False
     return isinstance(format_.strategy(side) or LatestStrategy(), LatestStrategy)
+
+
+# change events of Debezium
+
+BEFORE = "before"
+
+
+def changed_row(value: Encoding, source: str) -> Record:
+    """The type of `after`. `before` and `op` may be missing: without `op`, an event without `after` is a delete."""
+    fields = {field.name: field.type for field in fields_of(value) or ()}
+    if AFTER not in fields:
+        missing = tuple(name for name in (BEFORE, AFTER) if name not in fields)
+        raise errors.NoChangeEvents(source, missing)
+    row = fields[AFTER]
+    if not isinstance(row, Record):
+        raise errors.NoChangeEvents(source, (), 'field "after" is no record')
+    if not isinstance(fields.get(d.OP, t.Text()), t.Text | t.Enum):
+        raise errors.NoChangeEvents(source, (), 'field "op" is no text')
+    return row
+
+
+def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
+    """The key's fields by name. Each must be a field of the row of the same type.
+
+    A number may be wider in one of them, because a schema change reaches keys and values one after the other. The field
+    then has the wider type.
+    """
+    fields = fields_of(key)
+    if not fields:
+        raise errors.InvalidDebeziumKey(source, "it has no fields")
+    return {field.name: replace(field, type=_common_type(field, row, source)) for field in fields}
+
+
+def _common_type(field: Field, row: Record, source: str) -> t.Type:
+    found = row.field(field.name)
+    if found is None:
+        raise errors.InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')
+    if print_type(field.type) == print_type(found.type):
+        return found.type
+    common = widen(found.type, field.type)
+    if not (is_number(found.type) and is_number(common)):
+        types = f"{print_type(field.type)} in the key and {print_type(found.type)} in the row"
+        raise errors.InvalidDebeziumKey(source, f'field "{field.name}" is {types}')
+    return common
+
+
+# columns as the catalog has them
+
+
+def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
+    """The columns of a new source. The docs of its schemas become imported comments."""
+    return tuple(
+        Column(position, c.name, t.without_defaults(c.type), c.nullable, c.key, comment=Comment(imported=c.doc))
+        for position, c in enumerate(planned.columns, start=1)
+    )
+
+
+def keep_column_ids(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The new columns of an object. One with the name of an old column is that column; others get new ids."""
+    ids = {c.name: c.id for c in old.columns}
+    numbers = count(old.next_column)
+    return tuple(replace(c, id=ids.get(c.name) or next(numbers)) for c in columns)

@@ -1,4 +1,4 @@
-"""CREATE VIEW and CREATE TYPE: objects that are nothing but a definition."""
+"""CREATE VIEW and CREATE TYPE, and what CREATE OR REPLACE VIEW does to everything downstream."""
 
 from __future__ import annotations
 
@@ -10,30 +10,16 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.graph import drop_order, type_dependencies
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import (
-    Column,
-    Comment,
-    Dependency,
-    DependencyKind,
-    Growth,
-    Object,
-    definition_of,
-)
+from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
-from headgate.plan.chain import query_growth, sound_query, view_query
-from headgate.plan.columns import evolved_columns
+from headgate.plan import errors
+from headgate.plan.chain import query_growth, valid_query, view_query
 from headgate.plan.definitions import SinkDefinition
-from headgate.plan.errors import (
-    ColumnOfUnknownType,
-    ColumnTwice,
-    ReplacementBreaks,
-    TooManyNames,
-    ViewNoLongerValid,
-)
 from headgate.plan.loops import check_loops
 from headgate.plan.plans import Consequence, Outcome
 from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink
+from headgate.plan.source import keep_column_ids
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Type
@@ -49,18 +35,20 @@ from headgate.text.cursor import Identifier
 def view_columns(
     analysed: AnalysedQuery, names: Sequence[Identifier], view: str, asked: Sequence[Type] = ()
 ) -> tuple[Column, ...]:
-    """The columns of a view, renamed by its list of names; each must have a type and a name of its own. ``asked`` are
-    the types as Spark told them, for those that we do not know."""
+    """The columns of a view, with the names of its list of names. Raises if a name occurs twice or a type is unknown.
+
+    ``asked`` are the types of all columns from Spark. They are used for columns whose types our analysis does not know.
+    """
     if len(names) > len(analysed.columns):
-        raise TooManyNames(view, len(names), len(analysed.columns))
+        raise errors.TooManyNames(view, len(names), len(analysed.columns))
     columns: list[Column] = []
     for position, column in enumerate(analysed.columns):
         name = names[position].name if position < len(names) else column.name
         type_ = column.type or (asked[position] if asked else None)
         if type_ is None:
-            raise ColumnOfUnknownType(name)
+            raise errors.ColumnOfUnknownType(name)
         if any(c.name == name for c in columns):
-            raise ColumnTwice(name, view)
+            raise errors.ColumnTwice(name, view)
         named = with_type_names(type_)
         columns.append(Column(position + 1, name, named, column.nullable, origin=column.origin))
     return tuple(columns)
@@ -99,7 +87,7 @@ def columns_change(view: Object, growth: Growth, columns: Sequence[Column]) -> C
 def query_dependencies(
     catalog: Catalog, path: SearchPath, query: Query
 ) -> tuple[AnalysedQuery, tuple[Dependency, ...]]:
-    """The query, and what it needs: the relations that it reads, and the types that it or its result names."""
+    """The analysis of a query, and its dependencies: the relations that it reads, and the types that it mentions."""
     analysed = analyse_query(catalog, path, query)
     reads = tuple(Dependency(id_, DependencyKind.READS) for id_ in relations_read(analysed))
     written = [qualified_type(catalog, path, place.type) for place in analysed.types]
@@ -110,7 +98,7 @@ def query_dependencies(
 def type_definition(
     catalog: Catalog, path: SearchPath, statement: CreateType
 ) -> tuple[tuple[Column, ...], Type | None, tuple[Dependency, ...]]:
-    """Columns of a record type, or the body of any other; and the types that it uses, by their full names."""
+    """The columns of a record type or the body of any other type, and the types that it depends on."""
     match statement.body:
         case RecordBody(fields):
             typed = [Field(f.name.name, qualified_type(catalog, path, f.type), f.nullable) for f in fields]
@@ -132,16 +120,16 @@ def type_definition(
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """``changes`` are those of the view, and of views over it whose kind or key becomes another one."""
+    """``changes`` are those of the view and of views over it whose columns, growth or key change with it."""
 
     changes: tuple[Change, ...]
     consequences: tuple[Consequence, ...]
 
 
 def plan_replacement(catalog: Catalog, change: DefinitionChanged) -> Replacement:
-    """Check every dependent as if it were created now. Raises ReplacementBreaks with all that would no longer work.
+    """Check every dependent as if it were created now. Raises ReplacementBreaks with all dependents that would break.
 
-    What did not work before is passed over: the replacement may be a step towards mending it.
+    A dependent that does not work before the replacement is not counted: the replacement may be a step to repair it.
     """
     view = catalog.get(change.id)
     dependents = [o for o in reversed(drop_order(catalog, [view.id])) if o.id != view.id]
@@ -154,20 +142,22 @@ def plan_replacement(catalog: Catalog, change: DefinitionChanged) -> Replacement
             found.changes.append(made)
             after = apply(after, made)
     if found.broken:
-        raise ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken))
+        raise errors.ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken))
     return Replacement((change, *found.changes), tuple(found.consequences))
 
 
 def _same_query(before: Catalog, after: Catalog, view: Object) -> bool:
     try:
-        old = sound_query(before, view)
+        old = valid_query(before, view)
     except HeadgateError:
         return False
-    return old.spark_sql == sound_query(after, after.get(view.id)).spark_sql
+    return old.spark_sql == valid_query(after, after.get(view.id)).spark_sql
 
 
 @dataclass(slots=True)
 class _Checked:
+    """The results of checking the dependents of a view that is replaced."""
+
     view: Object
     same_query: bool
     changes: list[Change] = field(default_factory=list)
@@ -175,7 +165,7 @@ class _Checked:
     broken: list[tuple[str, str, str]] = field(default_factory=list)
 
     def check(self, before: Catalog, after: Catalog, dependent: Object) -> Change | None:
-        """Check one dependent. A view may need a change, because its kind or key is another one now."""
+        """Check one dependent. Returns the change of a view whose columns, growth or key are others now."""
         try:
             if dependent.kind is Kind.VIEW:
                 return _view_change(before, after, dependent)
@@ -207,16 +197,16 @@ def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None
     names = present if types else definition_of(view, CreateView).columns
     made = view_columns(analysed, names, view.name, types)
     growth, columns = derive_growth(after, analysed, made)
-    evolved = evolved_columns(view, columns)
+    evolved = keep_column_ids(view, columns)
     old = {column.id: column for column in view.columns}
     for column in evolved:
         if column.id in old and old[column.id].origin not in (None, column.origin):
-            raise ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
+            raise errors.ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
     return columns_change(view, growth, evolved)
 
 
 def _known_types(before: Catalog, after: Catalog, view: Object, analysed: AnalysedQuery) -> Sequence[Type]:
-    """The types that Spark gave the columns of a view hold as long as all that the view reads has the same columns."""
+    """The stored types of a view's columns. Empty if a relation that it reads has other columns now."""
     reads = relations_read(analysed)
     if any(_shapes(before, id_) != _shapes(after, id_) for id_ in reads):
         return ()
@@ -228,7 +218,7 @@ def _shapes(catalog: Catalog, relation: int) -> list[tuple[str, str, bool]]:
 
 
 def _writes_other_columns(before: Catalog, after: Catalog, sink: Object) -> bool:
-    """A sink's schemas are registered for its columns, so these cannot become others under it."""
+    """Whether the columns of a sink's relation change. Its schemas are registered for the columns that it has."""
     relation = next(d.on for d in sink.dependencies if d.use is DependencyKind.READS)
     return _shapes(before, relation) != _shapes(after, relation)
 
@@ -240,7 +230,7 @@ def _planned(catalog: Catalog, sink: Object) -> SinkDefinition:
 def _works(catalog: Catalog, dependent: Object) -> bool:
     try:
         if dependent.kind is Kind.VIEW:
-            sound_query(catalog, dependent)
+            valid_query(catalog, dependent)
         elif dependent.kind is Kind.SINK:
             _planned(catalog, dependent)
     except HeadgateError:

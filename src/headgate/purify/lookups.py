@@ -1,4 +1,4 @@
-"""What purifying asks of the systems outside, and the same as it will be after the statements that are planned so far."""
+"""The questions that purification asks of the systems outside, and the answers after the statements planned so far."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
 from headgate.registry.client import RegisteredSchema
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
-from headgate.resolve.context import TakenSchema
+from headgate.resolve.statements import TakenSchema
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import CreateConnection
 
@@ -27,7 +27,7 @@ class Lookups(Protocol):
         """Raises TopicNotFound."""
 
     def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
-        """Of every partition the first offset at or after a time, in milliseconds; the end without one."""
+        """The first offset of every partition at or after a time in milliseconds; without a time, the end."""
 
     def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         """The newest schema of a subject, None if there is no such subject."""
@@ -46,7 +46,7 @@ ChangedSchemas = Callable[[Catalog, int], tuple[TakenSchema, ...]]
 
 
 class LiveLookups:
-    """Asks the systems themselves. ``changed`` returns the schemas of a source that its registry has by now."""
+    """Asks the systems themselves. ``changed`` returns the schemas of a source that its registry has and it does not read."""
 
     def __init__(self, connections: Connections, changed: ChangedSchemas) -> None:
         self._connections = connections
@@ -89,7 +89,7 @@ class LiveLookups:
 
 @dataclass(slots=True)
 class PlannedLookups:
-    """The answers of ``real``, each asked for once, and the topics and schemas that earlier statements will make."""
+    """Asks ``real`` each question once per script, and knows the topics and schemas that earlier statements will create."""
 
     real: Lookups
     topics: dict[tuple[ConnectionRef, str], int] = field(default_factory=dict)  # -> partitions

@@ -103,6 +103,7 @@ class RegistryClient:
         """The subjects in alphabetical order. With `deleted`, softly deleted ones are included."""
         request = Request("GET", "/subjects", "list subjects", _flags(deleted=deleted))
         answer = self._transport.send(request)
+        # Every registry has the list of subjects, so a 404 means that the base path of the URL is wrong.
         if answer.registry_code == 404:
             raise answer.unreadable("there are no subjects at this path")
         return tuple(sorted(_list(self._accepted(answer, request), str, "names")))
@@ -134,6 +135,7 @@ class RegistryClient:
         path, what = f"{_subject(subject)}/versions", f'register a schema for subject "{subject}"'
         request = Request("POST", path, what, body=body, subject=subject)
         answer = self._transport.send(request)
+        # A 409 has one text at best. The compatibility resource lists all reasons.
         if answer.status == 409:
             raise errors.IncompatibleSchema(subject, self._reasons(subject, schema) or (answer.reason,))
         return _number(self._accepted(answer, request), "id")
@@ -260,6 +262,7 @@ def _flags(**flags: bool) -> dict[str, str]:
 
 
 def _body(schema: Schema) -> dict[str, Json]:
+    """A schema as the API takes it. The type AVRO is left out, because old registries do not know the name."""
     body: dict[str, Json] = {"schema": schema.text}
     if schema.type is not SchemaFormat.AVRO:
         body["schemaType"] = schema.type.value
@@ -282,6 +285,7 @@ def _registered(answer: Answer, unnamed: SchemaFormat = SchemaFormat.AVRO) -> Re
 
 
 def _schema(answer: Answer, unnamed: SchemaFormat) -> Schema:
+    """The schema of an answer. `unnamed` is the format if the answer names none."""
     match answer.body:
         case {"schema": str(text), **others}:
             found, references = str(others.get("schemaType") or unnamed), others.get("references")
@@ -314,6 +318,7 @@ def _subject_versions(answer: Answer) -> tuple[SubjectVersion, ...]:
 
 
 def _compatibility_result(answer: Answer) -> CompatibilityResult:
+    """Registries differ in how they give their reasons, and some give none."""
     match answer.body:
         case {"is_compatible": bool(is_compatible), "messages": list(messages)}:
             return CompatibilityResult(is_compatible, tuple(str(message) for message in messages))
@@ -344,6 +349,7 @@ def _number(answer: Answer, name: str | None = None) -> int:
 
 
 def _list(answer: Answer, kind: type[T], what: str) -> tuple[T, ...]:
+    """A list whose items are all of one kind; `what` names them in the error."""
     if not isinstance(answer.body, list):
         raise answer.unreadable("a list was asked for")
     items = tuple(item for item in answer.body if isinstance(item, kind))

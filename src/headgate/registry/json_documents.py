@@ -146,6 +146,7 @@ class Documents:
         return self._drafts.get(id(schema), Draft.V7)
 
     def _inside(self, uri: str, fragment: str) -> tuple[Json, bool]:
+        """The schema at a fragment: a JSON pointer, or the name of an anchor."""
         document = self._resources[uri]
         if not fragment:
             return document, True
@@ -160,6 +161,7 @@ class Documents:
         return True, False
 
     def _walk(self, document: Json, pointer: str, base: str) -> tuple[bool, Json, str]:
+        """Follow a JSON pointer. Returns whether it leads to a schema, the schema, and the base URI there."""
         node = document
         for step in pointer.split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
@@ -229,6 +231,7 @@ def check_json_schema(document: Json, others: Sequence[tuple[str, Json]]) -> Non
 
 
 def _meta_faults(document: dict[str, Json] | bool) -> Iterator[Fault]:
+    """What the meta-schema of the draft refuses, and patterns that no validator can use."""
     if isinstance(document, dict):
         # An unknown "$schema" must not make the library look for it on the network.
         document = {**document, "$schema": _URLS[draft_of(document)]}
@@ -244,6 +247,7 @@ def _meta_faults(document: dict[str, Json] | bool) -> Iterator[Fault]:
 
 
 def _bad_patterns(document: dict[str, Json]) -> Iterator[Fault]:
+    """The meta-schemas do not check regular expressions, so a bad one would only fail with the first record."""
     for path, schema in _every(document, ""):
         pattern = schema.get("pattern")
         if isinstance(pattern, str) and not is_pattern(pattern):

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, TypeAlias, TypeVar, assert_never, cast
+from typing import Generic, TypeVar, cast
 
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
@@ -87,6 +87,7 @@ class _Dependencies:
         self._open: list[Reference] = []
 
     def of(self, schema: Schema) -> tuple[ParsedSchema, ...]:
+        """Everything that a schema refers to, also indirectly, each once and after its own dependencies."""
         found: dict[int, ParsedSchema] = {}
         for reference in schema.references:
             parsed = self._one(reference)
@@ -95,6 +96,7 @@ class _Dependencies:
         return tuple(found.values())
 
     def _one(self, reference: Reference) -> ParsedSchema:
+        """One dependency. `_open` holds the references on the way to it, so that a cycle is noticed."""
         place = (reference.subject, reference.version)
         subjects = [(other.subject, other.version) for other in self._open]
         if place in subjects:
@@ -119,30 +121,16 @@ class _Dependencies:
 
 
 def _read(schema: Schema, dependencies: tuple[ParsedSchema, ...], name: str, normalize: bool) -> ParsedSchema:
+    """Parse one schema whose dependencies are parsed. All of them must be of its type."""
     strangers = [other for other in dependencies if other.schema.type is not schema.type]
     if strangers:
         reason = f'reference "{strangers[0].name}" is a schema of another type, {strangers[0].schema.type}'
         raise MalformedSchema(schema.type.value, (Fault("", reason),))
     try:
-        canonical, definition = _reader(schema.type)(schema.text, dependencies, normalize)
+        canonical, definition = _READERS[schema.type](schema.text, dependencies, normalize)
     except RecursionError:
         raise MalformedSchema(schema.type.value, (Fault("", "nested too deeply"),)) from None
     return ParsedSchema(schema, canonical, definition, dependencies, name)
-
-
-_Reader: TypeAlias = Callable[[str, tuple[ParsedSchema, ...], bool], tuple[str, object]]
-
-
-def _reader(schema_type: SchemaFormat) -> _Reader:
-    match schema_type:
-        case SchemaFormat.AVRO:
-            return _read_avro
-        case SchemaFormat.JSON:
-            return _read_json_schema
-        case SchemaFormat.PROTOBUF:
-            return _read_protobuf
-        case _:
-            assert_never(schema_type)
 
 
 def _read_avro(text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool) -> tuple[str, object]:
@@ -190,6 +178,13 @@ def _read_protobuf(text: str, dependencies: tuple[ParsedSchema, ...], normalize:
     return print_proto(files[0], files[1:]), tuple(files)
 
 
+# Each returns the canonical text and the definition.
+_READERS: dict[SchemaFormat, Callable[[str, tuple[ParsedSchema, ...], bool], tuple[str, object]]] = {
+    SchemaFormat.AVRO: _read_avro,
+    SchemaFormat.JSON: _read_json_schema,
+    SchemaFormat.PROTOBUF: _read_protobuf,
+}
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -211,6 +206,7 @@ class SchemaCache(Generic[K, V]):
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]
+        # The lock is not held here: a slow registry must not block threads that need other schemas.
         value = fetch()
         with self._lock:
             self._values[key] = value

@@ -120,7 +120,7 @@ class Answer:
 class Request:
     """A call of the API. `what` is a verb phrase for error messages: "read subject x".
 
-    `subject`, `version` and `schema_id` are what the call is about, so that a refusal can be told as an error about them.
+    `subject`, `version` and `schema_id` are what the call is about, so that a refusal becomes an error that names them.
     """
 
     method: str
@@ -163,7 +163,7 @@ class Transport:
             timeout=timeout,
             headers=_HEADERS,
             # A proxy from the environment is not meant for a registry on this machine, and neither is .netrc.
-            trust_env=not all(_is_loopback(url) for url in self.urls),
+            trust_env=not all(is_loopback(httpx.URL(url).host) for url in self.urls),
         )
 
     def send(self, request: Request) -> Answer:
@@ -199,6 +199,7 @@ class Transport:
         return failed
 
     def _try(self, url: str, request: Request) -> Answer | _Failed:
+        """One attempt. A connection that was never made cannot have changed anything, so it may be repeated safely."""
         content = None if request.body is None else {"Content-Type": CONTENT_TYPE}
         try:
             response = self._http.request(
@@ -211,6 +212,8 @@ class Transport:
         return self._judge(url, request, response)
 
     def _judge(self, url: str, request: Request, response: httpx.Response) -> Answer | _Failed:
+        """Tell an answer of the registry from a refusal to talk, and from a failure that may pass."""
+        # Another attempt would be refused as well, so these two are raised at once.
         if response.status_code == 401:
             raise errors.WrongCredentials(url, self._user)
         if response.status_code == 403:
@@ -225,6 +228,7 @@ class Transport:
 
 
 def _read(url: str, response: httpx.Response) -> Answer:
+    """The JSON of a response. What is no JSON comes from something in front of the registry."""
     content_type = response.headers.get("content-type", "")
     try:
         return Answer(url, response.status_code, response.json(), content_type)
@@ -281,8 +285,7 @@ def _context(tls: Tls | None, urls: Sequence[str]) -> ssl.SSLContext:
     return (tls or Tls()).context()
 
 
-def _is_loopback(url: str) -> bool:
-    host = httpx.URL(url).host
+def is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

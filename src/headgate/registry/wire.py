@@ -77,6 +77,7 @@ def decode_message_indexes(payload: bytes) -> tuple[tuple[int, ...], bytes]:
 
 
 def _varint(number: int) -> bytes:
+    """A zigzag varint, as Confluent's serialisers write the indexes."""
     zigzag = number << 1  # never negative here
     out = bytearray()
     while zigzag > 0x7F:

@@ -6,19 +6,24 @@ The names in a query are resolved by its analysis when it is planned, because on
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
 
+from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import Change
 from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.graph import type_by_path
-from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import SearchPath, find, resolve, resolve_database, resolve_owner, resolve_schema, type_name
 from headgate.catalog.objects import Object, definition_of
+from headgate.catalog.secrets import SecretSource
+from headgate.catalog.system_tables import system_relation
 from headgate.errors import InternalError
-from headgate.resolve.context import Context
 from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.types import Named, Type, map_named
+from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import (
     AlterSecret,
     ConnectionSystem,
@@ -31,12 +36,51 @@ from headgate.sql.connections import (
 )
 from headgate.sql.errors import RepeatedOption
 from headgate.sql.objects import ChangeTaskState, CommentOn, DropObject, RenameObject
-from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
+from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
 from headgate.sql.show import Describe, Explain, ExplainSchema, ReplayQuarantine, ShowCreate, ShowLineage, ShowObjects
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import TYPES, Create, DataField, Kind, ObjectName, Statement, kinds_named, rewrite
 from headgate.text.cursor import Identifier
+
+TakenSchema: TypeAlias = tuple[Side, WrittenSchema]
+"""A new schema for the keys or the values of a source."""
+
+SparkTypes: TypeAlias = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
+"""Asks Spark for the types of a query's columns. Needed if our own table of functions lacks one of them."""
+
+
+def _no_types(_catalog: Catalog, _analysed: AnalysedQuery) -> Sequence[Type]:
+    raise InternalError("this context has no way to ask Spark for types")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers from outside that have no field in the statement itself.
+
+    ``secret`` is the encrypted value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE accepts.
+    """
+
+    secret: SecretSource | None = None
+    schemas: tuple[TakenSchema, ...] = ()
+    types: SparkTypes = field(default=_no_types, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """``now`` is the time of the whole script, and ``text`` the statement as it is stored, without secrets."""
+
+    catalog: Catalog
+    path: SearchPath
+    now: datetime
+    text: str = ""
+    answers: Answers = field(default_factory=Answers)
+
+    def after(self, changes: Sequence[Change]) -> Context:
+        """The context of the next statement."""
+        return replace(self, catalog=apply(self.catalog, *changes), answers=replace(self.answers, schemas=()))
+
 
 Created = TypeVar("Created", bound=Create)
 
@@ -137,7 +181,8 @@ def resolve_names(statement: Created, catalog: Catalog, path: SearchPath, *, mus
             if isinstance(value, ObjectName) and kinds and value.id is None:
                 return replace(value, id=resolve(catalog, path, value, *kinds).id)
             if isinstance(value, TYPES):
-                return _same_or(value, qualified_type(catalog, path, value))
+                full = qualified_type(catalog, path, value)
+                return value if full == value else full  # `rewrite` keeps a part in which nothing changes
         except CatalogError:
             if must_exist:
                 raise
@@ -148,17 +193,13 @@ def resolve_names(statement: Created, catalog: Catalog, path: SearchPath, *, mus
 
 def qualified_type(catalog: Catalog, path: SearchPath, type_: Type) -> Type:
     """The type with the full names of the catalog's types that it mentions."""
-
-    def full(named: Named) -> Type:
-        known = type_by_path(catalog, named.parts) if len(named.parts) == 3 else None
-        found = known or resolve(catalog, path, type_name(named), Kind.TYPE)
-        return Named(catalog.path(found.id))
-
-    return map_named(type_, full)
+    return map_named(type_, lambda named: Named(catalog.path(find_type(catalog, path, named).id)))
 
 
-def _same_or(old: Type, new: Type) -> Type:
-    return old if old == new else new
+def find_type(catalog: Catalog, path: SearchPath, named: Named) -> Object:
+    """The type that a name in a statement means. A full name finds the type whatever the search path is."""
+    known = type_by_path(catalog, named.parts) if len(named.parts) == 3 else None
+    return known or resolve(catalog, path, type_name(named), Kind.TYPE)
 
 
 def object_id(name: ObjectName) -> int:

@@ -12,7 +12,7 @@ from functools import cached_property, partial, reduce
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from headgate.plan.definitions import AFTER, OP, SourceColumn, SourceLayout
+from headgate.plan.definitions import AFTER, OP, PRESENT, SourceColumn, SourceLayout
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
@@ -25,6 +25,7 @@ from headgate.schema.render import spark_identifier
 # cannot be followed `CHANGED` source/partition/offset/side/schema id.
 BAD, CHANGED = "headgate-bad-record:", "headgate-schema-changed:"
 REJECTED = "rejected"  # metric: how many records are not accepted
+REJECTED_BYTES = "rejected_bytes"  # metric: the bytes of their keys and values
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
 NO_KEY_IN_VALUE = "the record has no value, which would hold its key"
@@ -70,6 +71,8 @@ class Decoder:
         if plan.on_error == "HALT":
             self._accepted = F.when(self._accepted, F.lit(True)).otherwise(_stop(source, BAD))
         writers = {"key": key, "value": value}
+        # Whether a column can fail the job. A query that does not use such a column for a row must not compute it.
+        self.guards_columns = any(of_side.unreadable_fields for of_side in writers.values())
         for name, of_side in writers.items():
             if of_side.halting:
                 self._accepted = ~_stop_if_changed(source, name, of_side.halting) & self._accepted
@@ -107,12 +110,22 @@ class Decoder:
         return decoded.where(self._accepted)
 
     def count_rejected(self, decoded: DataFrame, observation: Observation) -> DataFrame:
-        """The same records. Whatever job reads them also counts those that are not accepted, as `REJECTED`."""
-        return decoded.observe(observation, F.count_if(~self._accepted).alias(REJECTED))
+        """The same records. Whatever job reads them also counts those that are not accepted, as `REJECTED`, and their bytes,
+        as `REJECTED_BYTES`, which is NULL if there are none."""
+        size = F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0))
+        rejected_size = F.when(~self._accepted, size.cast("bigint"))
+        return decoded.observe(
+            observation, F.count_if(~self._accepted).alias(REJECTED), F.sum(rejected_size).alias(REJECTED_BYTES)
+        )
 
     def not_deleted(self, changes: DataFrame) -> DataFrame:
         """The records that are rows and not deletions, given the last record of every key."""
         return changes if self._not_deleted is None else changes.where(self._not_deleted)
+
+    def marked(self, changes: DataFrame) -> DataFrame:
+        """The source's columns of the last record of every key, and whether it is a row and not a deletion."""
+        present = F.lit(True) if self._not_deleted is None else F.coalesce(self._not_deleted, F.lit(False))
+        return changes.select(*self._columns, present.alias(PRESENT))
 
     def columns(self, records: DataFrame) -> DataFrame:
         """The source's columns of decoded records, by name."""

@@ -119,12 +119,31 @@ class TargetTopicGone(RunError, code="RUN-0106"):
 
 
 class ComputationFailed(RunError, code="RUN-0107"):
-    """A query computes a value that does not exist or does not fit its type. The message tells the reason, never the
-    value."""
+    """A query computes a value that does not exist or does not fit its type. The error names the expression, its column and
+    the record as far as they are known, never the value."""
 
     reason: str
+    expression: str | None = None  # as it was written
+    column: str | None = None  # None for a condition
+    view: str | None = None  # None if the expression is part of the statement itself
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
     MESSAGE = "a value cannot be computed: {reason}"
     HINT = "TRY_CAST, and Spark's functions whose names begin with try_, give NULL for what does not fit."
+
+    def detail(self) -> str | None:
+        column = f'column "{self.column}"' if self.column is not None else None
+        view = f'view "{self.view}"' if self.view is not None else None
+        place = " of ".join(filter(None, (column, view)))
+        sentences = []
+        if self.expression is not None:
+            sentences.append(f"The expression is {self.expression}{f', in {place}' if place else ''}.")
+        elif place:
+            sentences.append(f"It belongs to {place}.")
+        if self.topic is not None:
+            sentences.append(f'The record is at topic "{self.topic}" partition {self.partition} offset {self.offset}.')
+        return " ".join(sentences) or None
 
 
 class RecordTooLarge(RunError, code="RUN-0108"):
@@ -195,6 +214,20 @@ class Fenced(RunError, code="RUN-0203"):
     MESSAGE = "cannot write to {target}: another writer of {task} has taken it over"
     DETAIL = "The target holds epoch {held}, and this engine has epoch {epoch}. Nothing was written."
     HINT = "Stop the engine that should not run. ALTER … RESUME makes this one try again."
+
+
+class BatchEndsSpark(RunError, code="RUN-0204"):
+    """Spark ended again and again while it ran a batch of the same task. The others go on without it."""
+
+    task: str
+    attempts: int
+    MESSAGE = 'sink "{task}" was halted, because Spark ended in each of {attempts} attempts at its next batch'
+    DETAIL = (
+        "The batch was made smaller each time. A record may be too large, or a view may make too large a value of it."
+    )
+    HINT = (
+        "Raise memory in the table [spark] of headgate.toml, or change the view. ALTER SINK {task} RESUME tries again."
+    )
 
 
 class SparkRefused(RunError, code="RUN-0301"):

@@ -27,6 +27,7 @@ from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
 from headgate.schema.values import CAST_ERROR
+from headgate.schema.written import WrittenSchema
 
 log = logging.getLogger(__name__)
 
@@ -135,15 +136,20 @@ def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
 
 
 def bad_record(
-    reader: SourceReader, partition: int, offset: int, side: str, reason: str, schema_id: int | None,
-    raw: bytes | None = None,
-) -> BadRecord:  # fmt: skip
-    """``raw`` is that side of the record, where it is at hand: to read it again takes a consumer for every record."""
-    if reason == MALFORMED and schema_id is not None:
-        data = raw if raw is not None else _read_again(reader, partition, offset, side)
-        reason = explain_malformed(data, reader.writer(schema_id, side))
+    reader: SourceReader, partition: int, offset: int, side: str, reason: str, schema_id: int | None
+) -> BadRecord:
+    writer = None if schema_id is None else reader.writer(schema_id, side)
+    data = _read_again(reader, partition, offset, side) if reason == MALFORMED and writer is not None else None
     name, topic = reader.name, reader.topic_name
-    return BadRecord(name, topic, partition, offset, side, _sentence(reason), None, schema_id)
+    return BadRecord(name, topic, partition, offset, side, reason_of(reason, data, writer), None, schema_id)
+
+
+def reason_of(reason: str, data: bytes | None, writer: WrittenSchema | None) -> str:
+    """Why a record is bad, as a sentence. ``data`` is the side that is bad, and ``writer`` its schema, if it names one.
+    Executors call it too."""
+    if reason == MALFORMED and writer is not None:
+        reason = explain_malformed(data, writer)
+    return _sentence(reason)
 
 
 def path_of(side: str, reason: str) -> str:

@@ -24,13 +24,17 @@ from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from headgate.catalog.positions import Position, Positions
 from headgate.catalog.tasks import Ledger as Ledger
 from headgate.catalog.tasks import Mark as Mark
-from headgate.catalog.tasks import Quarantined
+from headgate.catalog.tasks import Quarantined, QuarantineFolder
 from headgate.connectors.kafka import Topic
+from headgate.plan.definitions import PRESENT
+from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.source import Arrived
+from headgate.schema.render import spark_identifier
 
 # Batches and ledgers
 
@@ -55,11 +59,22 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class ManyRejected:
+    """Rejected records that the driver does not see: the object and the number of them, and what writes them to a folder."""
+
+    object: int
+    count: int
+    write: Callable[[QuarantineFolder], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
-    """The records of a batch that could not be taken: how many of them are not kept, and those that are."""
+    """The records of a batch that could not be taken: how many of them are not kept, and those that are. They are few, or
+    ``many``."""
 
     not_kept: int = 0
     records: Iterable[Quarantined] = ()
+    many: ManyRejected | None = None
 
 
 NOTHING_REJECTED = Rejected()
@@ -67,13 +82,17 @@ NOTHING_REJECTED = Rejected()
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How large a batch may be. The number of rows is what the input has, before any filter."""
+    """How large a batch may be. The number of rows is what the input has, before any filter. The bytes are those of the
+    records as they are stored, and are estimated: a quarter of the smallest heap, because few large records take more time
+    and memory than many small ones."""
 
     rows: int = 500_000
+    bytes: int = 256 << 20
 
     def halved(self, times: int) -> Limit:
         """The limit for a range that failed again and again."""
-        return Limit(max(1, self.rows >> min(times, 40)))
+        times = min(times, 40)
+        return Limit(max(1, self.rows >> times), max(1, self.bytes >> times))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +117,9 @@ class LedgerStore(Protocol):
     """Where ledgers live that their target cannot hold: the catalog. Every write raises LeaseLost once another engine has
     taken the catalog over. Writes of several tasks at one moment share one transaction."""
 
+    def task_uuid(self, task: int) -> str:
+        """What identifies a task outside of the catalog: two projects may share a cluster or a database."""
+
     def next_epoch(self, task: int) -> int:
         """A new epoch for a task that starts: larger than all before it, also of engines that had the lease earlier."""
 
@@ -106,14 +128,29 @@ class LedgerStore(Protocol):
 
     def ledger(self, task: int) -> Ledger | None: ...
 
-    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
+    def advance(
+        self,
+        expected: Ledger | None,
+        new: Ledger,
+        rejected: Sequence[Quarantined] | None = (),
+        folders: Sequence[QuarantineFolder] = (),
+    ) -> None:
         """Compare-and-set. Stores the rejected records in the same transaction, in place of those that an earlier attempt
-        at the batch left, and forgets the mark. None for `rejected` means that `reject` has stored them. Raises
-        LedgerMoved and stores nothing if the ledger is not `expected`."""
+        at the batch left, and forgets the mark. ``folders`` hold further rejected records, which are shown from now on.
+        None for `rejected` means that `reject` has stored all of them. Raises LedgerMoved and stores nothing if the ledger
+        is not `expected`."""
 
-    def reject(self, task: int, number: int, records: Iterable[Quarantined]) -> None:
+    def reject(
+        self, task: int, number: int, records: Iterable[Quarantined], folders: Sequence[QuarantineFolder] = ()
+    ) -> None:
         """Store rejected records before the ledger moves: many of them, or those of a target that commits by itself. They
         replace those that an earlier attempt at the batch left."""
+
+    def count_in_catalog(self, task: int) -> int:
+        """How many rejected records of a task are not in folders."""
+
+    def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
+        """Announce folders before the first record is written to them, so that what a crash leaves of them is removed."""
 
     def mark(self, task: int) -> Mark | None: ...
 
@@ -134,12 +171,24 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """The present row of each changed key, without old rows. `changed` has the key of every change, each once: a key that has
-    no row in `rows` is deleted. None if nothing is deleted."""
+    """The present row of each changed key, without old rows. Keys that are deleted are told in one of two ways:
+
+    - `marked`: `rows` has a row for every changed key, and its column `PRESENT` says whether the key has a row now. The
+      other columns of a deleted key mean nothing, but for its key.
+    - `changed` has the key of every change, each once: a key that has no row in `rows` is deleted. None if none is.
+    """
 
     rows: DataFrame
     key: tuple[str, ...]
     changed: DataFrame | None = None
+    marked: bool = False
+
+    def unmarked(self) -> Upsert:
+        """The same changes in the second way."""
+        if not self.marked:
+            return self
+        keys = self.rows.select(*[F.col(spark_identifier(name)) for name in self.key])
+        return Upsert(self.rows.where(PRESENT).drop(PRESENT), self.key, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +283,15 @@ class Input(Protocol):
 # Plans and targets
 
 
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """What a failed batch read of an input, and how to read a part of it again."""
+
+    start: Position
+    end: Position
+    read: Callable[[Position, Position], Changes]
+
+
 class Plan(Protocol):
     """What a task computes. Made from a resolved definition; keeps what does not depend on a batch."""
 
@@ -243,6 +301,12 @@ class Plan(Protocol):
 
     def compute(self, session: SparkSession, changes: Mapping[int, Changes], batch: Batch) -> Changes:
         """The changes of the output for the changes of the inputs. Nothing is run yet."""
+
+    def locate(
+        self, session: SparkSession, failed: ComputationFailed, error: BaseException, ranges: Mapping[int, InputRange]
+    ) -> ComputationFailed:
+        """The same error, which names the expression and the record that cannot be computed, as far as they can be found in
+        a bounded time. ``error`` is what the write raised."""
 
 
 class Target(Protocol):

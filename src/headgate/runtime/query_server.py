@@ -38,7 +38,7 @@ HEARTBEAT, HEARTBEAT_TIMEOUT = 1.0, 120.0  # seconds; a JVM that collects garbag
 SLOTS = 8
 OUT_OF_MEMORY = 3  # the status of a JVM that -XX:+ExitOnOutOfMemoryError ended
 # For a process that is mostly started and then idle: 4.8 CPU seconds up to the first answer, against 19 with the defaults.
-JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 class Turns:

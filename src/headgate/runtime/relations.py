@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,15 +21,23 @@ from headgate.plan.definitions import (
     system_name,
 )
 from headgate.runtime.failures import translated
+from headgate.runtime.quarantine import FolderRows
 from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.types import Record, Type
 
 SourceFrame: TypeAlias = Callable[[SourceDefinition], DataFrame]
-SystemRows: TypeAlias = Callable[[str], tuple[Record, Iterable[Sequence[object]]]]
-"""The columns and rows of a system relation, given as `schema.table`."""
 
 
-def _no_system_relations(name: str) -> tuple[Record, Iterable[Sequence[object]]]:
+@dataclass(frozen=True, slots=True)
+class SystemRows:
+    """The columns and rows of a system relation. ``more`` has further rows, which Spark reads from folders."""
+
+    columns: Record
+    rows: Sequence[Sequence[object]]
+    more: FolderRows | None = None
+
+
+def _no_system_relations(name: str) -> SystemRows:
     raise InternalError(f"a task reads the system relation {name}")
 
 
@@ -40,8 +49,9 @@ class RelationFrames:
         session: SparkSession,
         relations: Relations,
         source: SourceFrame,
-        system_rows: SystemRows = _no_system_relations,
+        system_rows: Callable[[str], SystemRows] = _no_system_relations,
     ) -> None:
+        """``system_rows`` knows system relations by `schema.table`."""
         self._session = session
         self._relations = relations
         self._source = source
@@ -79,8 +89,9 @@ class RelationFrames:
             frame().createOrReplaceTempView(name)
 
     def _system(self, name: str) -> DataFrame:
-        columns, rows = self._system_rows(name)
-        return self._session.createDataFrame([tuple(row) for row in rows], _struct(columns))
+        found = self._system_rows(name)
+        frame = self._session.createDataFrame([tuple(row) for row in found.rows], _struct(found.columns))
+        return frame if found.more is None else frame.unionByName(found.more.frame(self._session))
 
 
 class QueryTypes:

@@ -3,42 +3,61 @@
 Those that fit are written and then leave the quarantine, in this order, so that a crash loses none; after one, a record may
 be written twice. The others stay, with the reason they have now. Of an upsert source, a record that is no longer the last
 of its key is outdated: to write it would bring an old value back, so it only leaves.
+
+Records are replayed in portions: some thousands of the catalog's own, or those of some folders. The driver sees the places
+of the former and only counts of the latter, whatever their number, and it reads the bytes of neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.catalog.positions import KafkaPosition
-from headgate.catalog.tasks import Quarantined
+from headgate.catalog.tasks import Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
-from headgate.runtime.errors import TopicReplaced
+from headgate.runtime.errors import ComputationFailed, RecordTooLarge, SchemaChanged, TopicReplaced
 from headgate.runtime.failures import translated, unknown_schema_id
-from headgate.runtime.inputs.kafka import EPOCH, QUARANTINED, KafkaInput
+from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import ReplanNeeded
+from headgate.runtime.quarantine import EPOCH, FEW_RECORDS, QuarantineFiles, explained, new_folder
 from headgate.runtime.sink_task import SinkPlan
 from headgate.runtime.targets.kafka import KafkaTarget, compute_before_write
 from headgate.runtime.task import Task
 
 GONE = "The record is no longer in its topic"
+NOT_TRIED = "It was not sent, because too many records of the replay failed"
 TRIES = 3  # a schema that is not known yet is taken up, and the work begun anew
+MOST_SENDS = 200  # of one portion, to find the records that fail; each that is found takes up to twenty
 
-Place = tuple[int, int]  # partition and offset
+MOST_AT_ONCE = 500_000  # records of folders in one portion
+
+# What becomes of a record.
+WRITTEN, OUTDATED, KEPT = "written", "outdated", "kept"
+
 Offsets = Mapping[int, int]
 
 
 class Quarantine(Protocol):
     """The part of the catalog's store that a replay needs."""
 
-    def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]: ...
+    def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]:
+        """Without their bytes."""
 
     def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined] = ()) -> None:
         """Take records out of the quarantine, and say of others why they stay."""
+
+    def quarantine_folders(self, task: int | None = None) -> tuple[QuarantineFolder, ...]: ...
+
+    def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None: ...
+
+    def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +68,23 @@ class Replayed:
     outdated: int = 0
     kept: int = 0
 
+    def __add__(self, other: Replayed) -> Replayed:
+        return Replayed(self.replayed + other.replayed, self.outdated + other.outdated, self.kept + other.kept)
 
-def replay(task: Task, session: SparkSession, quarantine: Quarantine) -> Replayed:
+
+def replay(task: Task, session: SparkSession, quarantine: Quarantine, files: QuarantineFiles | None = None) -> Replayed:
     """Call it while the task has no batch under way. Raises ReplanNeeded before anything is written."""
-    run = _Replay(task, session, quarantine)
-    if not run.held:
+    portions = list(_portions(task, session, quarantine, files))
+    if not portions:
         return Replayed()
-    run.reader.ask_again()
-    run.reader.refresh()
+    input_ = _input(task)
+    input_.reader.ask_again()
+    input_.reader.refresh()
+    return sum((_replay_portion(task, session, portion) for portion in portions), Replayed())
+
+
+def _replay_portion(task: Task, session: SparkSession, portion: Portion) -> Replayed:
+    run = _Replay(task, session, portion)
     for attempt in range(TRIES + 1):
         try:
             return run.run()
@@ -65,54 +93,176 @@ def replay(task: Task, session: SparkSession, quarantine: Quarantine) -> Replaye
         except Exception as error:
             unknown = unknown_schema_id(error)
             if unknown is None or attempt == TRIES:
-                brokers = run.reader.cluster.brokers
-                raise translated(task.target.explain(error), [run.reader], brokers) from error
+                raise run.explained(error) from error
             run.reader.learn(unknown)
     raise AssertionError("the last attempt returns or raises")
 
 
-class _Replay:
-    """The quarantined records of one task, and where they are read and written."""
+# What is replayed at once
 
-    def __init__(self, task: Task, session: SparkSession, quarantine: Quarantine) -> None:
-        ((source, input_),) = task.inputs.items()
-        assert isinstance(input_, KafkaInput)
+
+class Portion(Protocol):
+    """Some quarantined records of one task."""
+
+    @property
+    def places(self) -> DataFrame:
+        """Topic, partition, offset and time (in microseconds) of each record."""
+
+    def settle(self, outcome: DataFrame, kept: int) -> None:
+        """Let records go, or say why they stay. ``outcome`` has partition and offset of each record, its `fate`, and the
+        schema id, path, expectation and reason of those that are KEPT, ``kept`` in number."""
+
+
+def _portions(
+    task: Task, session: SparkSession, quarantine: Quarantine, files: QuarantineFiles | None
+) -> Iterable[Portion]:
+    topic = _position(task).topic
+    held = [one for one in quarantine.quarantined(task.id) if one.topic == topic]
+    for first in range(0, len(held), FEW_RECORDS):
+        yield CatalogPortion(session, quarantine, held[first : first + FEW_RECORDS])
+    folders = quarantine.quarantine_folders(task.id)
+    assert files is not None or not folders, "a folder needs a warehouse"
+    if files is not None:
+        yield from (FolderPortion(session, quarantine, files, some) for some in _together(folders))
+
+
+def _together(folders: Iterable[QuarantineFolder]) -> list[list[QuarantineFolder]]:
+    """Groups of folders that are replayed at once: every group costs some Spark jobs, however few records it has."""
+    groups: list[list[QuarantineFolder]] = []
+    for folder in folders:
+        last = groups[-1] if groups else []
+        records = folder.records + sum(one.records for one in last)
+        if last and records <= MOST_AT_ONCE and last[0].object == folder.object:
+            last.append(folder)
+        else:
+            groups.append([folder])
+    return groups
+
+
+class CatalogPortion:
+    """Records that are in the catalog itself."""
+
+    def __init__(self, session: SparkSession, quarantine: Quarantine, held: Sequence[Quarantined]) -> None:
+        self._quarantine = quarantine
+        self._held = {(one.partition or 0, one.offset or 0): one for one in held}
+        rows = [(q.topic, *place, int((q.time - EPOCH).total_seconds() * 1e6)) for place, q in self._held.items()]
+        columns = "topic string, partition int, offset bigint, time bigint"
+        self.places = F.broadcast(session.createDataFrame(rows, columns))
+
+    def settle(self, outcome: DataFrame, kept: int) -> None:
+        leaving, staying = [], []
+        for row in outcome.collect():
+            one = self._held[row["partition"], row["offset"]]
+            if row["fate"] != KEPT:
+                leaving.append(one)
+            elif row["path"] is None:  # only the reason is new
+                staying.append(replace(one, reason=row["reason"]))
+            else:
+                found = {name: row[name] for name in ("schema_id", "path", "expected", "reason")}
+                staying.append(replace(one, **found))
+        self._quarantine.release(leaving, staying)
+
+
+class FolderPortion:
+    """The records of folders of one object. Those that stay are written to another folder, which takes their place."""
+
+    def __init__(
+        self, session: SparkSession, quarantine: Quarantine, files: QuarantineFiles, folders: Sequence[QuarantineFolder]
+    ) -> None:
+        self._quarantine, self._files, self._folders = quarantine, files, folders
+        self._stored = files.read(session, folders).drop("object", "task")
+        self.places = self._stored.select("topic", "partition", "offset", "time")
+
+    def settle(self, outcome: DataFrame, kept: int) -> None:
+        if kept == 0:
+            self._quarantine.replace_folders(self._folders, None)
+            return
+        last = self._folders[-1]
+        new = new_folder(last.object, last.task, last.batch, kept)
+        self._quarantine.open_folders(last.task, [new])
+        self._files.write(self._staying(outcome), new)
+        self._quarantine.replace_folders(self._folders, new)
+
+    def _staying(self, outcome: DataFrame) -> DataFrame:
+        found = outcome.where(F.col("fate") == KEPT).drop("fate")
+        renamed = found.withColumnsRenamed(
+            {name: f"new_{name}" for name in ("schema_id", "path", "expected", "reason")}
+        )
+        joined = self._stored.join(renamed, ["partition", "offset"])
+        diagnosed = F.col("new_path").isNotNull()  # otherwise only the reason is new
+        now = {
+            name: F.when(diagnosed, F.col(f"new_{name}")).otherwise(F.col(name))
+            for name in ("schema_id", "path", "expected")
+        }
+        replaced = joined.withColumns({**now, "reason": F.col("new_reason")})
+        return replaced.select(*self._stored.columns)
+
+
+# One replay
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Offsets of one partition, the last one excluded."""
+
+    partition: int
+    first: int
+    end: int
+
+    @property
+    def holds(self) -> Column:
+        return (F.col("partition") == self.partition) & F.col("offset").between(self.first, self.end - 1)
+
+    def halves(self) -> tuple[Range, Range]:
+        middle = (self.first + self.end) // 2
+        return replace(self, end=middle), replace(self, first=middle)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Records that decode and could not be sent, and why."""
+
+    ranges: tuple[Range, ...]
+    reason: str
+
+
+class _Replay:
+    """The quarantined records of one portion, and where they are read and written."""
+
+    def __init__(self, task: Task, session: SparkSession, portion: Portion) -> None:
         assert isinstance(task.target, KafkaTarget)
         assert isinstance(task.plan, SinkPlan)
-        position = task.positions[source]
-        assert isinstance(position, KafkaPosition)
-        self.task, self.input, self.plan, self.target = task, input_, task.plan, task.target
-        self.reader, self.position = input_.reader, position
-        self.session, self.quarantine = session, quarantine
-        records = [q for q in quarantine.quarantined(task.id) if q.topic == position.topic]
-        self.held = {(q.partition or 0, q.offset or 0): q for q in records}
+        self.input, self.plan, self.target = _input(task), task.plan, task.target
+        self.reader, self.position = self.input.reader, _position(task)
+        self.session, self.portion = session, portion
+        self.upsert = self.reader.layout.envelope != "NONE"
+        self.count = 0
 
     def run(self) -> Replayed:
-        held, upsert = self.held, self.reader.layout.envelope != "NONE"
-        earliest = self._earliest()
-        places = F.broadcast(self.session.createDataFrame(list(held), "partition int, offset bigint"))
-        raw = self.reader.between(self.session, *self._range(earliest))
+        earliest, bounds = self._earliest(), self._bounds()
+        if not bounds:  # its records are of another topic
+            return Replayed()
+        places = self.portion.places.select("partition", "offset")
+        raw = self.reader.between(self.session, *self._range(earliest, bounds))
         if arrived := self.reader.arrived(lambda: _only(raw, places)):
             raise ReplanNeeded(self.reader.id, arrived)
-        decoded = self.reader.decode(raw if upsert else _only(raw, places))
-        seen = _only(self.reader.with_problems(decoded), places).selectExpr(*QUARANTINED).collect()
-        bad = {(r["partition"], r["offset"]): self.input.quarantined(r) for r in seen if r["side"] is not None}
-        good = {(r["partition"], r["offset"]) for r in seen if r["side"] is None}
-        changed = _only(self.reader.changes(decoded), places)
-        written = _places(changed) if upsert and good else good
-        if written:
-            self._send(changed)
-        gone = [place for place in held if place not in good and place not in bad]
-        compacted = {p for p in gone if upsert and p[1] >= earliest.get(p[0], 0)}
-        kept = [replace(held[place], reason=GONE) for place in gone if place not in compacted]
-        kept += [replace(held[place], schema_id=q.schema_id, path=q.path, expected=q.expected, reason=q.reason)
-                 for place, q in bad.items()]  # fmt: skip
-        self.quarantine.release([held[place] for place in good | compacted], kept)
-        return Replayed(len(written), len((good | compacted) - written), len(kept))
+        decoded = self.reader.with_problems(self.reader.decode(raw if self.upsert else _only(raw, places)))
+        seen = (
+            explained(_only(decoded, places), self.reader).drop("topic", "time", "raw").persist(StorageLevel.DISK_ONLY)
+        )
+        try:
+            # A bad record never gets here, so that one that is still bad does not fail the others, whatever ON ERROR says.
+            changed = _only(self.reader.changes(decoded.where("hg_problem IS NULL").drop("hg_problem")), places)
+            has_good = bool(seen.where("reason IS NULL").take(1))
+            refused = self._send(changed, bounds) if has_good else []
+            return self._settle(places, seen, changed, refused, earliest)
+        finally:
+            seen.unpersist()
 
-    def _send(self, changed: DataFrame) -> None:
-        output = self.plan.output(self.session, self.input.changes(changed))
-        self.target.send(compute_before_write(self.target.records(output, len(self.held)), len(self.held)))
+    def explained(self, error: BaseException) -> HeadgateError:
+        return translated(self.target.explain(error), [self.reader], self.reader.cluster.brokers)
+
+    # What is read
 
     def _earliest(self) -> dict[int, int]:
         topic = self.reader.cluster.topic(self.position.topic)
@@ -120,15 +270,26 @@ class _Replay:
             raise TopicReplaced(topic.name, self.input.task_name)
         return self.reader.cluster.offsets(topic, latest=False)
 
-    def _range(self, earliest: Offsets) -> tuple[Offsets, Offsets]:
+    def _bounds(self) -> tuple[Range, ...]:
+        """The ranges of the quarantined records. Sets how many there are, and the time of the oldest."""
+        of_topic = self.portion.places.where(F.col("topic") == self.position.topic)
+        found = of_topic.groupBy("partition").agg(
+            F.min("offset").alias("first"),
+            F.max("offset").alias("last"),
+            F.count("*").alias("n"),
+            F.min("time").alias("time"),
+        )
+        rows = found.collect()
+        self.count = sum(row["n"] for row in rows)
+        self.oldest = min((row["time"] for row in rows), default=0)
+        return tuple(Range(row["partition"], row["first"], row["last"] + 1) for row in rows)
+
+    def _range(self, earliest: Offsets, bounds: Sequence[Range]) -> tuple[Offsets, Offsets]:
         """From the first quarantined record of each partition to the last. For an upsert source up to where the task stands,
         and of every partition, because later records of the same key count."""
-        start: dict[int, int] = {}
-        end: dict[int, int] = {}
-        for partition, offset in self.held:
-            start[partition] = min(offset, start.get(partition, offset))
-            end[partition] = max(offset + 1, end.get(partition, 0))
-        if self.reader.layout.envelope != "NONE":
+        start = {one.partition: one.first for one in bounds}
+        end = {one.partition: one.end for one in bounds}
+        if self.upsert:
             reached, since = self.position.by_partition, self._since()
             start = {p: start.get(p, since.get(p, 0)) for p in earliest}
             end = {p: reached.get(p, low) for p, low in earliest.items()}
@@ -137,14 +298,105 @@ class _Replay:
 
     def _since(self) -> Offsets:
         """The first offsets at or after the time of the oldest quarantined record."""
-        first = min(q.time for q in self.held.values())
         topic = self.reader.cluster.topic(self.position.topic)
-        return self.reader.cluster.offsets_at_time(topic, int((first - EPOCH).total_seconds() * 1000))
+        return self.reader.cluster.offsets_at_time(topic, self.oldest // 1000)
+
+    # What is written
+
+    def _send(self, changed: DataFrame, bounds: Sequence[Range]) -> list[Refused]:
+        """Write all records. If one of them makes that fail, each half is tried by itself, until it is found: it stays, and the
+        others are written."""
+        refused: list[Refused] = []
+        waiting = [tuple(bounds)]
+        for sent in range(MOST_SENDS):
+            if not waiting:
+                break
+            ranges = waiting.pop()
+            try:
+                self._send_once(changed if sent == 0 else changed.where(_within(ranges)))
+            except Exception as error:
+                failure = self.explained(error)
+                if unknown_schema_id(error) is not None or not self._blames_a_record(failure):
+                    raise
+                parts = _halves(ranges)
+                waiting += reversed(parts)  # the earlier half is sent first
+                if not parts:
+                    refused.append(Refused(ranges, _sentence(failure.message())))
+        return refused + [Refused(ranges, NOT_TRIED) for ranges in waiting]
+
+    def _send_once(self, changed: DataFrame) -> None:
+        output = self.plan.output(self.session, self.input.changes(changed))
+        self.target.send(compute_before_write(self.target.records(output, self.count), self.count))
+
+    def _blames_a_record(self, failure: HeadgateError) -> bool:
+        """Whether the write failed for a record, and may be tried with others. A topic without keys may already have some of
+        those that were sent with a record that is too large, and must not get them again."""
+        keyed = self.target.sink.envelope == "UPSERT"
+        return isinstance(failure, ComputationFailed | SchemaChanged) or (keyed and isinstance(failure, RecordTooLarge))
+
+    # What becomes of them
+
+    def _settle(
+        self, places: DataFrame, seen: DataFrame, changed: DataFrame, refused: Sequence[Refused], earliest: Offsets
+    ) -> Replayed:
+        reason = F.lit(None).cast("string")
+        for one in refused:
+            reason = F.when(_within(one.ranges), F.lit(one.reason)).otherwise(reason)
+        held = places.join(seen.withColumn("seen", F.lit(True)), ["partition", "offset"], "left")
+        gone = F.col("seen").isNull()
+        why = F.when(gone, F.lit(GONE)).otherwise(F.coalesce(F.col("reason"), reason))
+        fate = F.when(gone & self._compacted(earliest), OUTDATED).when(why.isNotNull(), KEPT).otherwise(WRITTEN)
+        outcome = held.withColumns({"fate": fate, "reason": why}).drop("seen")
+        if self.upsert:
+            outcome = self._without_outdated(outcome, changed)
+        fates = (WRITTEN, OUTDATED, KEPT)
+        (counted,) = outcome.select(*[F.count_if(F.col("fate") == each).alias(each) for each in fates]).collect()
+        self.portion.settle(outcome, counted[KEPT])
+        return Replayed(*(counted[each] for each in fates))
+
+    def _compacted(self, earliest: Offsets) -> Column:
+        """Whether a record that is gone was taken away by compaction, because its key has a newer one."""
+        if not self.upsert:
+            return F.lit(False)
+        reaching = [(F.col("partition") == p) & (F.col("offset") >= low) for p, low in earliest.items()]
+        return reduce(Column.__or__, reaching, F.lit(False))
+
+    def _without_outdated(self, outcome: DataFrame, changed: DataFrame) -> DataFrame:
+        """Only the last record of a key was written."""
+        last = changed.select("partition", "offset").withColumn("last", F.lit(True))
+        joined = outcome.join(last, ["partition", "offset"], "left")
+        is_old = (F.col("fate") == WRITTEN) & F.col("last").isNull()
+        return joined.withColumn("fate", F.when(is_old, OUTDATED).otherwise(F.col("fate"))).drop("last")
+
+
+def _input(task: Task) -> KafkaInput:
+    (input_,) = task.inputs.values()
+    assert isinstance(input_, KafkaInput)
+    return input_
+
+
+def _position(task: Task) -> KafkaPosition:
+    (position,) = task.positions.values()
+    assert isinstance(position, KafkaPosition)
+    return position
 
 
 def _only(frame: DataFrame, places: DataFrame) -> DataFrame:
     return frame.join(places, ["partition", "offset"], "left_semi")
 
 
-def _places(frame: DataFrame) -> set[Place]:
-    return {(row["partition"], row["offset"]) for row in frame.select("partition", "offset").collect()}
+def _within(ranges: Sequence[Range]) -> Column:
+    return reduce(Column.__or__, [one.holds for one in ranges])
+
+
+def _halves(ranges: Sequence[Range]) -> list[tuple[Range, ...]]:
+    """Two parts of the ranges; none if they are a single offset."""
+    if len(ranges) > 1:
+        middle = len(ranges) // 2
+        return [tuple(ranges[:middle]), tuple(ranges[middle:])]
+    (one,) = ranges
+    return [] if one.end - one.first <= 1 else [(half,) for half in one.halves()]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

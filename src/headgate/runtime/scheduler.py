@@ -135,6 +135,11 @@ class Scheduler:
                 entry.look(self._available(entry.task))
             return {id_: entry.lag for id_, entry in self._entries.items()}
 
+    def in_batch(self) -> set[int]:
+        """The tasks whose batch runs now."""
+        with self._changed:
+            return {id_ for id_, entry in self._entries.items() if entry.tag is not None}
+
     # For a task that runs by itself (a streaming query): `begin` starts it, `close` ends it, `has_work` is always False
 
     def report_commit(self, task: int, result: BatchResult) -> None:

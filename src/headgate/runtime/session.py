@@ -59,10 +59,12 @@ AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
     for what, most in (("bytes", 2**27), ("string", 2**27), ("collectionItems", 2**24))
 )
-JAVA_OPTIONS = f"-Xss8m {AVRO_LIMITS} -Dlog4j2.configurationFile={{log}}"
+# ExitOnOutOfMemoryError: a JVM that has no memory left may go on without some of its threads, and answer nobody.
+JAVA_OPTIONS = f"-Xss8m -XX:+ExitOnOutOfMemoryError {AVRO_LIMITS} -Dlog4j2.configurationFile={{log}}"
 # If the archive does not fit after all (Java was replaced), Java starts without it. It would print a warning about that.
 ARCHIVE_OPTIONS = " -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off"
 # They write down what an exception says of a query, with the value that it failed at.
+OUT_OF_MEMORY = (3, 52)  # exit statuses: of that option, and of Spark itself
 QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -142,6 +144,21 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
+def _why_ended(process: psutil.Process, heap: str) -> str:
+    """A sentence about a child that has ended."""
+    try:
+        status = process.wait(1.0)
+    except psutil.Error:
+        status = None
+    if status in OUT_OF_MEMORY:
+        return (
+            f"It ran out of memory, though its heap is {heap}. The setting memory in the table [spark] makes it larger."
+        )
+    if status is not None and status < 0:
+        return f"Signal {-status} ended it. If nobody sent it, the machine has too little memory."
+    return "It ended." if status is None else f"It ended with status {status}."
+
+
 def _jvms() -> list[psutil.Process]:
     """The JVMs that this process started itself. Those of the embedded world belong to its supervisor."""
     return [child for child in psutil.Process().children() if child.name() == "java"]
@@ -162,6 +179,8 @@ class Spark:
         self._guard = threading.Lock()
         self._session: SparkSession | None = None
         self._processes: list[psutil.Process] = []
+        self._heap = ""  # its size, as Java writes it
+        self._why: str | None = None  # it has ended; the system says it once
 
     def warm_up(self) -> None:
         threading.Thread(target=self.session, name="spark", daemon=True).start()
@@ -171,12 +190,18 @@ class Spark:
             if self._session is None:
                 self._session = self._open()
                 self._processes = _jvms()
+                self._heap = self._session.conf.get("spark.driver.memory", "1g") or ""
             return self._session
 
-    @property
-    def has_died(self) -> bool:
-        """Whether Spark was opened and its process has ended since. Asks only the system, so it may be called often."""
-        return any(not _runs(process) for process in self._processes)
+    def death(self) -> str | None:
+        """Why Spark's process has ended since Spark was opened, as a sentence; None if it has not. Asks only the system, so it
+        may be called often."""
+        ended = [process for process in self._processes if not _runs(process)]
+        if not ended:
+            return None
+        if self._why is None:
+            self._why = _why_ended(ended[0], self._heap)
+        return self._why
 
     def close(self) -> None:
         with self._guard:

@@ -7,15 +7,21 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
-from headgate.plan.definitions import TaskDefinition
+from headgate.plan.definitions import TaskDefinition, spark_name
+from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
+from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
-from headgate.runtime.ports import Append, Batch, Changes, LedgerStore, Upsert
+from headgate.runtime.ports import Append, Batch, Changes, InputRange, LedgerStore, Upsert
+from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.task import Task
 from headgate.schema.render import spark_identifier
+
+LOCATE_SECONDS = 30.0  # for finding the record that cannot be computed
 
 
 def sink_task(
@@ -23,13 +29,17 @@ def sink_task(
     clients: Clients,
     store: LedgerStore,
     *,
+    files: QuarantineFiles | None = None,
     guard: Callable[[], None] = lambda: None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> Task:
-    """The task of a sink, ready to begin. Opens clients, but asks nobody yet."""
+    """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go."""
     source, cluster = definition.source, clients.kafka(definition.sink.connection)
     brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
-    input_ = KafkaInput(source, clients, definition.id, f'sink "{definition.name}"', brokers)
+    input_ = KafkaInput(
+        source, clients, definition.id, f'sink "{definition.name}"', brokers,
+        f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
+    )  # fmt: skip
     target, plan = KafkaTarget(definition.sink, cluster), SinkPlan(definition)
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(
@@ -51,16 +61,46 @@ class SinkPlan:
     def output(self, session: SparkSession, changed: Changes) -> Changes:
         """The changes of the sink's relation. A key of a keyed sink that was changed and has no row is deleted: its row was
         deleted, or no longer passes a filter."""
-        rows = self._rows(session, changed.rows)
-        names = self._task.source_key
-        if isinstance(changed, Upsert) and changed.changed is not None and names:
-            every = changed.changed.select(*[F.col(spark_identifier(of)).alias(name) for name, of in names.items()])
-            return Upsert(rows, tuple(names), every)
-        return Append(rows, isinstance(changed, Append) and changed.in_one_part)
+        names, one_pass = self._task.source_key, self._task.marked_sql
+        if not isinstance(changed, Upsert):
+            return Append(self._rows(session, changed.rows), isinstance(changed, Append) and changed.in_one_part)
+        if changed.marked and names and one_pass is not None:
+            return Upsert(self._marked_rows(session, changed.rows, one_pass), tuple(names), marked=True)
+        # All columns: a column of the sink's key may be another one than those of the source's key.
+        every = changed.rows if changed.marked else changed.changed
+        rows = self._rows(session, changed.unmarked().rows)
+        if every is None or not names:
+            return Append(rows)
+        keys = every.select(*[F.col(spark_identifier(of)).alias(name) for name, of in names.items()])
+        return Upsert(rows, tuple(names), keys)
 
-    def _rows(self, session: SparkSession, current: DataFrame) -> DataFrame:
+    def _marked_rows(self, session: SparkSession, marked: DataFrame, sql: str) -> DataFrame:
+        name = spark_name(self._task.source.id)
+        marked.createOrReplaceTempView(name)
+        try:
+            return session.sql(sql)
+        finally:
+            session.catalog.dropTempView(name)
+
+    def _rows(self, session: SparkSession, current: DataFrame, relation: int | None = None) -> DataFrame:
+        """The rows of a relation of the chain over rows of the source. The default is the sink's relation."""
         frames = RelationFrames(session, self._task.relations, lambda _: current)
         try:
-            return frames.relation(self._task.sink.relation)
+            return frames.relation(self._task.sink.relation if relation is None else relation)
         finally:
             frames.close()
+
+    def locate(
+        self, session: SparkSession, failed: ComputationFailed, error: BaseException, ranges: Mapping[int, InputRange]
+    ) -> ComputationFailed:
+        queries = list(queries_below(self._task.relations, [self._task.sink.relation]))
+        range_ = ranges[self._task.source.id]
+        if not queries or not isinstance(range_.start, KafkaPosition) or not isinstance(range_.end, KafkaPosition):
+            return failed
+
+        def rows(query: ComputedQuery, start: KafkaPosition, end: KafkaPosition) -> DataFrame:
+            read = range_.read(start, end)
+            return self._rows(session, read.unmarked().rows if isinstance(read, Upsert) else read.rows, query.relation)
+
+        keyed = self._task.source.layout.envelope != "NONE"
+        return located(failed, error, queries, Rerun(range_.start, range_.end, keyed, rows), LOCATE_SECONDS)

@@ -11,6 +11,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.catalog.positions import KafkaRecord
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.definitions import ConnectionRef, RecordSide, SourceDefinition, SourceLayout
@@ -163,6 +164,12 @@ class SourceReader:
     def columns(self, records: DataFrame) -> DataFrame:
         return self._decoder().columns(records)
 
+    def marked(self, changes: DataFrame) -> DataFrame | None:
+        """The source's columns of all changes, and whether each is a row or a deletion. None if a column can fail the job,
+        which must then not be computed for rows that a query leaves out."""
+        decoder = self._decoder()
+        return None if decoder.guards_columns else decoder.marked(changes)
+
     def expected(self, side: str) -> str:
         """What a record's key or value should have been, for the quarantine."""
         if side == "header":
@@ -215,7 +222,7 @@ class SourceReader:
         side: RecordSide = "key" if name == "key" else "value"
         first = {row["id"]: row["first"] for row in found.agg(F.min(place).alias("first")).collect()}
         return [
-            Arrived(schema, f"{self.topic_name}/{first[id_]['partition']}/{first[id_]['offset']}", side)
+            Arrived(schema, KafkaRecord(self.topic_name, first[id_]["partition"], first[id_]["offset"]), side)
             for id_, schema in schemas.items()
             if id_ in first
         ]
@@ -244,10 +251,10 @@ class SourceReader:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A schema, and the first record that has it, as topic/partition/offset."""
+    """A schema, and the first record that has it."""
 
     schema: WrittenSchema
-    record: str
+    record: KafkaRecord
     side: RecordSide = "value"
 
 

@@ -128,11 +128,16 @@ class _Partition:
             raise RuntimeError(ENDED)
 
     def _stream(self) -> memoryview:
-        out = io.BytesIO()
-        with pa.ipc.new_stream(out, self._held[0].schema) as writer:
-            for batch in self._held:
-                writer.write_batch(batch)
-        return out.getbuffer()
+        return arrow_stream(self._held[0].schema, self._held)
+
+
+def arrow_stream(schema: pa.Schema, batches: Batches) -> memoryview:
+    """Rows as `Spool.finish` takes them."""
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return out.getbuffer()
 
 
 # in the query process
@@ -253,7 +258,7 @@ class Spool:
         self._chunks: dict[int, list[tuple[Path, int]]] = {}
         self._ended: set[int] = set()
         self._unread = 0
-        self._inline: dict[int, bytes | None] | None = None  # when the job has ended
+        self._inline: dict[int, bytes | memoryview | None] | None = None  # when the job has ended
         self._read = self._fed = False
         self._reading = 0  # the partition that the client is at
 
@@ -328,7 +333,7 @@ class Spool:
         self.queued = False
         self._began = time.monotonic()
 
-    def finish(self, inline: Mapping[int, bytes | None]) -> None:
+    def finish(self, inline: Mapping[int, bytes | memoryview | None]) -> None:
         """The job has ended; these are the partitions that it returned itself."""
         with self._changed:
             self._fed, self._inline = True, dict(inline)
@@ -366,7 +371,7 @@ class Spool:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in the order of the result, as they come. Raises what ended the query."""
         while (chunk := self._next()) is not None:
-            if isinstance(chunk, bytes):
+            if isinstance(chunk, bytes | memoryview):
                 yield from pa.ipc.open_stream(chunk)
             else:
                 yield from self._stored(*chunk)
@@ -389,7 +394,7 @@ class Spool:
         """The client has taken some rows of the present chunk."""
         self._last_read = time.monotonic()
 
-    def _next(self) -> tuple[Path, int] | bytes | None:
+    def _next(self) -> tuple[Path, int] | bytes | memoryview | None:
         with self._changed:
             self._client_waits = True
             try:
@@ -398,7 +403,7 @@ class Spool:
                 self._client_waits = False
                 self.was_read()
 
-    def _wait_for_next(self) -> tuple[Path, int] | bytes | None:
+    def _wait_for_next(self) -> tuple[Path, int] | bytes | memoryview | None:
         while True:
             if self._error is not None:
                 raise self._error

@@ -1,7 +1,7 @@
 """Bring a keyed target in step with a query that was replaced: write the difference between what it holds and what it should.
 
 The new query runs over all that its input still has, up to the ledger. Keys that the target holds and the input no longer has
-stay: nobody knows what the new query would give for them.
+stay: nobody knows what the new query would give for them. A large topic is brought in step by several batches.
 """
 
 from __future__ import annotations
@@ -11,38 +11,70 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.catalog.positions import distance
+from headgate.catalog.positions import Positions, distance
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Batch, Plan, Upsert
 from headgate.runtime.targets.kafka import KafkaTarget
 
+PART_ROWS = 500_000  # records of the input for which one batch is enough
+
 
 class KafkaStep:
-    """For a keyed topic over a keyed topic. `on_notice` is told how many keys were left as they are."""
+    """For a keyed topic over a keyed topic. `on_notice` is told how many keys were left as they are.
 
-    def __init__(self, input_: KafkaInput, plan: Plan, target: KafkaTarget, on_notice: Callable[[str], None]) -> None:
+    The keys are divided by a hash of their bytes. Each part reads both topics: that takes longer than one pass, but a batch
+    stays so small that others can run between, and PAUSE does not wait for the whole topic.
+    """
+
+    def __init__(
+        self,
+        input_: KafkaInput,
+        plan: Plan,
+        target: KafkaTarget,
+        on_notice: Callable[[str], None],
+        part_rows: int = PART_ROWS,
+    ) -> None:
         self._input = input_
         self._plan = plan
         self._target = target
         self._on_notice = on_notice
+        self._part_rows = part_rows
+        self._done = 0  # parts that were written
+        self._parts = 0  # 0: not known yet
+        self._kept = 0
+
+    def is_last(self, positions: Positions) -> bool:
+        """The number of parts is chosen with the first one, and stays."""
+        self._parts = self._parts or max(1, -(-self._size(positions) // self._part_rows))
+        return self._done + 1 >= self._parts
+
+    def _size(self, positions: Positions) -> int:
+        return distance(self._input.begin(), positions[self._input.reader.id])
 
     def write(self, session: SparkSession, batch: Batch) -> None:
-        """Write what differs. The same call again, after a crash, writes the rest."""
+        """Write what differs in the next part. The same call again, after a crash, writes the rest."""
         source = self._input.reader.id
-        end = batch.end[source]
-        start = self._input.begin()
-        if distance(start, end) == 0:
-            return
-        self._input.reader.refresh()
-        changes = self._plan.compute(session, {source: self._input.read(session, start, end)}, batch)
-        assert isinstance(changes, Upsert), "only keyed targets are brought in step"
-        wanted = self._target.records(changes, distance(start, end))
-        held = self._target.contents(session).rows
-        self._target.send(difference(wanted, held))
-        if kept := _count_missing(held, wanted):
+        start, end = self._input.begin(), batch.end[source]
+        if (size := distance(start, end)) > 0:
+            self._input.reader.refresh()
+            changes = self._plan.compute(session, {source: self._input.read(session, start, end)}, batch)
+            assert isinstance(changes, Upsert), "only keyed targets are brought in step"
+            self._write_part(self._target.records(changes, size), self._target.contents(session).rows)
+        self._done += 1
+        if self._done >= self._parts and self._kept:
             self._on_notice(
-                f"The query was replaced. {kept} keys of the target are no longer in its input and were left as they are."
+                f"The query was replaced. {self._kept} keys of the target are no longer in its input and were left as they are."
             )
+
+    def _write_part(self, wanted: DataFrame, held: DataFrame) -> None:
+        wanted, held = (part_of(records, self._done, self._parts) for records in (wanted, held))
+        self._target.send(difference(wanted, held))
+        self._kept += _count_missing(held, wanted)
+
+
+def part_of(records: DataFrame, part: int, parts: int) -> DataFrame:
+    """The records of one part of the keys. Every key is in one part, whatever frame it is in."""
+    return records if parts == 1 else records.where(F.pmod(F.xxhash64("key"), F.lit(parts)) == part)
 
 
 def difference(wanted: DataFrame, held: DataFrame) -> DataFrame:

@@ -4,8 +4,8 @@
              otherwise the first positions, which are stored at once
     choose   an end for each input, not before an open mark; nothing new: no batch
     mark     for targets whose ledger is in the catalog: the end becomes durable before anything is written
-    write    the plan over (start, end] goes to the target. If the plan is another one than that of the ledger, a batch
-             without new records brings a keyed target in step first
+    write    the plan over (start, end] goes to the target. If the plan is another one than that of the ledger, batches
+             without new records bring a keyed target in step first, each for a part of the keys
     commit   the ledger moves by compare-and-set, with the rejected records; then the inputs are released
 
 After a crash the next batch starts at the ledger. A target with its own ledger has either all of the lost batch or nothing.
@@ -17,29 +17,33 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, islice
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import Positions, lag, reaches
-from headgate.catalog.tasks import Ledger, Mark, Quarantined
+from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
 from headgate.runtime.crash_points import crash_point
-from headgate.runtime.errors import Fenced, TaskFailed
+from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone, TaskFailed
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
     Input,
+    InputRange,
     LedgerStore,
     Limit,
     Plan,
     Progress,
+    Rejected,
     ReplanNeeded,
     Target,
 )
+from headgate.runtime.quarantine import new_folder
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +55,15 @@ NO_MARK = Mark(None, 0)
 
 
 class Step(Protocol):
-    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions."""
+    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions, in one or more batches: each is
+    a part of the keys. The ledger gets the new definition with the last one. After a crash all parts are written again;
+    what was written before does not differ any more."""
+
+    def is_last(self, positions: Positions) -> bool:
+        """Whether the next part is the last one."""
 
     def write(self, session: SparkSession, batch: Batch) -> None:
-        """Write the difference between what the target holds and what the plan gives. May be repeated after a crash."""
+        """Write the difference between what the target holds and what the plan gives, for the next part of the keys."""
 
 
 class Task:
@@ -95,6 +104,7 @@ class Task:
         self._crash = crash
         self._mark = NO_MARK
         self._counted = False  # whether the attempt under way is counted in the mark
+        self._tried: Batch | None = None  # the batch of the attempt under way
 
     # Where it stands
 
@@ -176,7 +186,7 @@ class Task:
                 if attempt < LEARN_TRIES and self._learned(error):
                     self._uncount_attempt()
                     continue
-                raise self._failure(error) from error
+                raise self._failure(session, error) from error
         raise AssertionError("the last attempt returns or raises")
 
     def _learned(self, error: BaseException) -> bool:
@@ -186,18 +196,15 @@ class Task:
 
     def _run(self, session: SparkSession, limit: Limit, available: Positions) -> BatchResult | None:
         began = time.monotonic()
-        self._counted = False
+        self._counted, self._tried = False, None
         if self.ledger is None:
             self.begin()
         # First up to an open mark: the target may already have newer rows than those of the ledger.
         step = self._step if self._is_out_of_step() and self._mark.end is None else None
-        batch = (
-            self._choose(session, limit, available)
-            if step is None
-            else self._batch(self.positions, self.plan.definition)
-        )
+        batch = self._choose(session, limit, available) if step is None else self._step_batch(step)
         if batch is None:
             return None
+        self._tried = batch
         self._crash("after_choose", batch.number)
         self._save_mark(batch)
         self._crash("after_mark", batch.number)
@@ -214,7 +221,7 @@ class Task:
         ledger = self._known_ledger()
         if self._mark.attempts >= ATTEMPTS:
             self._drop_mark(f"{self._mark.attempts} attempts at it failed")
-        limit = limit.halved(self._mark.attempts // ATTEMPTS)
+        limit = limit.halved(max(0, self._mark.attempts - ATTEMPTS + 1))
         mark = self._mark.end or {}
         end = {
             id_: self.inputs[id_].choose_end(session, start, limit, available.get(id_), mark.get(id_))
@@ -225,6 +232,11 @@ class Task:
         if not reaches(end, mark):
             self._drop_mark("a record before its end halts the task, or its records are gone")
         return self._batch(end, ledger.definition if self._is_out_of_step() else self.plan.definition)
+
+    def _step_batch(self, step: Step) -> Batch:
+        """A batch without new records. The target has the new definition when the last of them is committed."""
+        last = step.is_last(self.positions)
+        return self._batch(self.positions, self.plan.definition if last else self._known_ledger().definition)
 
     def _batch(self, end: Positions, definition: str) -> Batch:
         ledger, now = self._known_ledger(), datetime.now(UTC)
@@ -266,31 +278,42 @@ class Task:
         if self.target.commit == "own":
             self._store.advance(self._store.ledger(self.id), new, None)
         else:
-            self._store.advance(ledger, new, self._few_rejected(batch) if rejecting else ())
+            self._store.advance(ledger, new, *(self._store_rejected(batch) if rejecting else ()))
         self.ledger = new
         self._mark = NO_MARK
         for id_, input_ in self.inputs.items():
             input_.release(batch.end[id_])
 
-    def _few_rejected(self, batch: Batch) -> Sequence[Quarantined] | None:
-        """The rejected records to store with the ledger. Many are stored at once, and None is returned."""
-        records = self._rejected_records()
+    def _store_rejected(self, batch: Batch) -> tuple[Sequence[Quarantined] | None, Sequence[QuarantineFolder]]:
+        """The rejected records and the folders to store with the ledger. If there are more records than a transaction should
+        hold, all are stored at once, and None is returned for them."""
+        records, folders = self._rejected_records(batch)
         few = list(islice(records, REJECTED_WITH_LEDGER + 1))
         if len(few) <= REJECTED_WITH_LEDGER:
-            return few
-        self._store.reject(self.id, batch.number, chain(few, records))
-        return None
+            return few, folders
+        self._store.reject(self.id, batch.number, chain(few, records), folders)
+        return None, ()
 
     def _reject(self, batch: Batch) -> None:
-        self._store.reject(self.id, batch.number, self._rejected_records())
+        self._store.reject(self.id, batch.number, *self._rejected_records(batch))
 
-    def _rejected_records(self) -> Iterator[Quarantined]:
-        for input_ in self.inputs.values():
-            rejected = input_.rejected()
-            self.progress.skipped += rejected.not_kept
-            for record in rejected.records:
-                self.progress.skipped += 1
-                yield record
+    def _rejected_records(self, batch: Batch) -> tuple[Iterator[Quarantined], Sequence[QuarantineFolder]]:
+        """The rejected records of all inputs, counted as they are taken, and folders with those that are many."""
+        rejected = [input_.rejected() for input_ in self.inputs.values()]
+        many = [one.many for one in rejected if one.many is not None]
+        folders = [new_folder(one.object, self.id, batch.number, one.count) for one in many]
+        if folders:
+            self._store.open_folders(self.id, folders)
+        for one, folder in zip(many, folders, strict=True):
+            one.write(folder)
+            self._crash("after_quarantine", batch.number)
+        self.progress.skipped += sum(one.not_kept for one in rejected) + sum(one.count for one in many)
+        return self._counted_records(rejected), folders
+
+    def _counted_records(self, rejected: Iterable[Rejected]) -> Iterator[Quarantined]:
+        for record in chain.from_iterable(one.records for one in rejected):
+            self.progress.skipped += 1
+            yield record
 
     def _finish(self, batch: Batch, available: Positions, began: float) -> BatchResult:
         rows, seconds = lag(batch.start, batch.end), time.monotonic() - began
@@ -304,19 +327,35 @@ class Task:
 
     # Failures
 
-    def _failure(self, error: BaseException) -> HeadgateError:
+    def _failure(self, session: SparkSession, raised: BaseException) -> HeadgateError:
         """The error to show. What the target has is not known any more, so the next batch begins anew."""
-        error = self.target.explain(error)
+        error = self.target.explain(raised)
         for id_, position in self.positions.items():
             error = self.inputs[id_].explain(error, position)
         self.ledger = None
+        if isinstance(error, ComputationFailed):
+            error = self._located(session, error, raised)
         if not isinstance(error, HeadgateError):
             log.error("task %s failed", self.name, exc_info=error)
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
             error = TaskFailed(f'"{self.name}"', first_line[:300])
-        if error.retryable:
+        # A batch that is too large for Spark's memory ends Spark, so that counts against it.
+        if error.retryable and not isinstance(error, SparkGone):
             self._uncount_attempt()
         return error
+
+    def _located(self, session: SparkSession, failed: ComputationFailed, raised: BaseException) -> ComputationFailed:
+        if self._tried is None:
+            return failed
+        start, end = self._tried.start, self._tried.end
+        ranges = {
+            id_: InputRange(start[id_], end[id_], partial(input_.read, session)) for id_, input_ in self.inputs.items()
+        }
+        try:
+            return self.plan.locate(session, failed, raised, ranges)
+        except Exception:  # what failed is known, and that it cannot be said more exactly is no other failure
+            log.exception("task %s: the record that cannot be computed was not found", self.name)
+            return failed
 
     def _uncount_attempt(self) -> None:
         """An attempt that failed for an outage or a new schema says nothing against its range."""

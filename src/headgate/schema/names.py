@@ -11,7 +11,7 @@ by step.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -30,6 +30,7 @@ then to trailing true union unique user using values when where with
 """
 RESERVED = frozenset(_RESERVED.split())
 
+# Upper case is allowed, because names keep their case.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _NOT_AVRO = re.compile(r"[^A-Za-z0-9_]")
 
@@ -75,9 +76,20 @@ class Ambiguous:
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """`similar` are near names, for the error."""
+    """No candidate is meant.
 
-    similar: tuple[str, ...]
+    The similar ones are computed when an error needs them. To compare texts is slow, and a name that an inner scope
+    lacks is often found in the outer one.
+    """
+
+    name: str
+    by_folded: Mapping[str, Sequence[str]]
+
+    @property
+    def similar(self) -> tuple[str, ...]:
+        """Candidates that differ in case alone, or otherwise those that resemble the name."""
+        same = tuple(self.by_folded.get(self.name.lower(), ()))
+        return same or similar_names(self.name, (c for others in self.by_folded.values() for c in others))
 
 
 Lookup = Found | Ambiguous | NotFound
@@ -107,7 +119,7 @@ class NameIndex:
             return Found(same[0])
         if not quoted and same:
             return Ambiguous(tuple(sorted(same)))
-        return NotFound(tuple(same) or similar_names(name, (c for all_ in self._by_folded.values() for c in all_)))
+        return NotFound(name, self._by_folded)
 
 
 def avro_names(names: Sequence[str]) -> tuple[str, ...]:

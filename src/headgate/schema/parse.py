@@ -20,6 +20,7 @@ from headgate.text.lexer import Token, TokenKind, tokenize
 # Says whether the catalog has a type of this name.
 Known = Callable[[tuple[str, ...]], bool]
 
+# Ours first, then those of PostgreSQL, Spark, ksqlDB and Estuary Flow.
 SPELLINGS: dict[str, t.Type] = {
     "boolean": t.Boolean(), "bool": t.Boolean(),
     "integer": t.Integer(), "int": t.Integer(), "int4": t.Integer(), "i32": t.Integer(),

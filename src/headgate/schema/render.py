@@ -104,6 +104,7 @@ def _print_named(type_: t.Named) -> str:
 
 # Spark SQL
 
+# Types that Spark lacks are strings there.
 _SCALARS = {
     t.Boolean: "BOOLEAN", t.Integer: "INT", t.Bigint: "BIGINT", t.Real: "FLOAT", t.Double: "DOUBLE", t.Text: "STRING",
     t.Bytes: "BINARY", t.Date: "DATE", t.Time: "TIME", t.Timestamp: "TIMESTAMP_NTZ", t.TimestampTz: "TIMESTAMP",

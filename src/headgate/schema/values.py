@@ -29,6 +29,7 @@ from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
 from headgate.schema.names import ROOT, field_path, print_name, value_path
 from headgate.schema.render import print_type
 
+# The width of the whole numbers, sign included.
 BITS: dict[type, int] = {t.Integer: 32, t.Bigint: 64}
 
 
@@ -106,11 +107,13 @@ def dumps(value: object) -> str:
 # in Spark's error and may show it, because it holds nothing of the value.
 CAST_ERROR = "a text cannot be cast to "
 
+# ASCII only: \d alone would accept the digits of every script.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.A)
 _CLOCK = r"\d{2}:\d{2}:\d{2}(?:\.(?P<fraction>\d+))?"
 _TIME = re.compile(_CLOCK + r"\Z", re.A)
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]" + _CLOCK + r"(?P<zone>[Zz]|[+-]\d{2}:\d{2})?\Z", re.A)
 _UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+# JSON's grammar. The exponent is bounded, because a decimal with a huge one takes megabytes to print.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\Z", re.A)
 
 
@@ -257,6 +260,7 @@ def _decimal(value: object, type_: t.Decimal, path: str) -> decimal.Decimal:
     if number and number.adjusted() >= type_.precision - type_.scale:
         _misfit(value, type_, path, "it has too many digits before the point")
     try:
+        # A trap turns every rounding into an error.
         exact = decimal.Context(prec=type_.precision + 1, traps=[decimal.Inexact, decimal.InvalidOperation])
         return number.quantize(decimal.Decimal((0, (1,), -type_.scale)), context=exact)
     except (decimal.Inexact, decimal.InvalidOperation):

@@ -11,14 +11,13 @@ A client connects to loopback unless a URL names another host, and never uses a 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -26,9 +25,9 @@ from typing import Any, Self
 import httpx
 import psutil
 
-import headgate
+from headgate.processes import is_alive, kill_all, last_lines, process_tree, program_environment
 from headgate.serve import errors
-from headgate.serve.protocol import Done, Event, Failed, read_event
+from headgate.serve.protocol import Columns, Done, Event, Failed, Rows, Value, read_event
 
 CONNECT_TIMEOUT = 10.0  # seconds
 EXTRA_TIMEOUT = 15.0  # seconds beyond the time-out of a statement, in which the engine reports that it was cancelled
@@ -107,6 +106,22 @@ class EngineClient:
         if not isinstance(last, Done | Failed):
             raise errors.EngineUnreachable(self.url, "its answer ended too early")
 
+    def rows(self, sql: str, timeout: float | None = None) -> list[dict[str, Value]]:
+        """The rows of a query by the names of their columns. Raises EngineUnreachable if it fails, and what ``run`` raises."""
+        names: list[str] = []
+        found: list[dict[str, Value]] = []
+        for event in self.run(sql, timeout):
+            match event:
+                case Columns(columns):
+                    names = [column.name for column in columns]
+                case Rows(rows):
+                    found += [dict(zip(names, row, strict=True)) for row in rows]
+                case Failed(diagnostic):
+                    raise errors.EngineUnreachable(self.url, diagnostic.message)
+                case _:
+                    pass
+        return found
+
     def is_healthy(self) -> bool:
         """Whether the engine answers."""
         try:
@@ -154,6 +169,7 @@ def _lines(response: httpx.Response) -> Generator[bytes, None, None]:
 
 
 def _reason(error: httpx.HTTPError) -> str:
+    """What went wrong, without the text of the library, which may show the token."""
     match error:
         case httpx.ConnectError() | httpx.ConnectTimeout():
             return "it takes no connection"
@@ -165,15 +181,14 @@ def _reason(error: httpx.HTTPError) -> str:
 
 def _is_running(pid: int) -> bool:
     try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.Error:
+        return is_alive(psutil.Process(pid))
+    except psutil.NoSuchProcess:
         return False
 
 
 START_TIMEOUT = 180.0  # seconds until an engine must be ready; Spark takes 8 to 20 on two cores
 STOP_TIMEOUT = 90.0  # seconds in which an engine must finish its batches and end
 POLL_INTERVAL = 0.05
-LOG_LINES = 20  # lines of the log that an error shows
 
 # The command `headgate`, which also works where the package is not installed.
 HEADGATE = (sys.executable, "-c", "from headgate.cli.main import main; main()")
@@ -201,6 +216,12 @@ class EngineProcess:
         """A client of the engine. All clients of this object share one session."""
         return EngineClient.of_project(self.project, self._session)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def wait_until_ready(self, timeout: float = START_TIMEOUT) -> None:
         """Raises EngineDidNotStart if the engine ends, or is not ready after ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
@@ -213,7 +234,8 @@ class EngineProcess:
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
         """Stop the engine and wait. After ``timeout`` seconds all its processes are killed. May be called again."""
-        tree = self._process_tree()
+        # Taken before the signal: a descendant that outlives the engine is found only through it.
+        tree = process_tree(self.pid)
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -222,7 +244,7 @@ class EngineProcess:
 
     def kill(self) -> None:
         """Kill the engine, Spark and the Python workers at once, as a power failure would."""
-        self._end(self._process_tree())
+        self._end(process_tree(self.pid))
 
     def _is_ready(self) -> bool:
         found = EngineAddress.read(self.project)
@@ -231,20 +253,9 @@ class EngineProcess:
     def _did_not_start(self, reason: str) -> errors.EngineDidNotStart:
         return errors.EngineDidNotStart(str(self.project), reason, str(self.log), last_lines(self.log))
 
-    def _process_tree(self) -> list[psutil.Process]:
-        """The engine and its descendants. Call it while the engine runs: later its children have another parent."""
-        try:
-            found = psutil.Process(self.pid)
-            return [found, *found.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
-
     def _end(self, tree: list[psutil.Process]) -> None:
-        for one in tree:
-            with suppress(psutil.NoSuchProcess):
-                one.kill()
+        kill_all(tree)
         self._process.wait()
-        psutil.wait_procs(tree, timeout=10)
 
 
 def start_engine(
@@ -253,6 +264,7 @@ def start_engine(
 ) -> EngineProcess:  # fmt: skip
     """Start `headgate serve` in a new session and wait until it is ready. Raises EngineDidNotStart.
 
+    As a context manager, the engine is stopped at the end of the block.
     ``port`` 0 means a free port. ``environment`` is added to that of this process. ``prefix`` is put before the command
     (see ``embedded.process.lifeline_command``).
     """
@@ -272,34 +284,3 @@ def start_engine(
         started.kill()
         raise
     return started
-
-
-@contextmanager
-def started_engine(
-    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, timeout: float = START_TIMEOUT,
-    prefix: Sequence[str] = (),
-) -> Iterator[EngineProcess]:  # fmt: skip
-    """Like ``start_engine``; the engine is stopped at the end of the block."""
-    started = start_engine(project, port=port, environment=environment, timeout=timeout, prefix=prefix)
-    try:
-        yield started
-    finally:
-        started.stop()
-
-
-def program_environment(added: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of this process, with this package on PYTHONPATH, so that `HEADGATE` imports the same code."""
-    sources = str(Path(headgate.__file__).parent.parent)
-    paths = [sources, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, paths)), **(added or {})}
-
-
-def last_lines(path: Path, most: int = LOG_LINES) -> tuple[str, ...]:
-    """The last lines of a log that are not blank, each cut at 240 characters. Empty if there is no log."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 32768))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return ()
-    return tuple(line[:240] for line in text.splitlines() if line.strip())[-most:]

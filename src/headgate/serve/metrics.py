@@ -49,32 +49,24 @@ FAMILIES = (
     Family("headgate_task_up", "gauge", "1 while the task runs.", _single(lambda s: int(s.state is State.RUNNING))),
     Family("headgate_task_state", "gauge", "1 for the state that the task is in, 0 for the others.", _states),
     Family(
-        "headgate_task_state_since_timestamp_seconds",
-        "gauge",
-        "When the task came into its state.",
+        "headgate_task_state_since_timestamp_seconds", "gauge", "When the task came into its state.",
         _single(lambda s: s.since.timestamp()),
     ),
     Family(
-        "headgate_task_lag_records",
-        "gauge",
-        "Records of its input that the task had not processed after its last batch.",
+        "headgate_task_lag_records", "gauge", "Records of its input that the task had not processed after its last batch.",
         _single(lambda s: s.lag),
     ),
     Family("headgate_task_rows_total", "counter", "Records that the task has read.", _single(lambda s: s.rows)),
     Family(
-        "headgate_task_skipped_records_total",
-        "counter",
-        "Records that could not be decoded and were left out or put into the quarantine.",
-        _single(lambda s: s.skipped),
+        "headgate_task_skipped_records_total", "counter",
+        "Records that could not be decoded and were left out or put into the quarantine.", _single(lambda s: s.skipped),
     ),
     Family(
         "headgate_task_errors_total", "counter", "Failures that halted or restarted the task.", _single(lambda s: s.failures)
     ),
     Family("headgate_task_batch_seconds", "summary", "Time that batches took from intent to ledger.", _batches),
     Family(
-        "headgate_task_last_commit_timestamp_seconds",
-        "gauge",
-        "When the task's last batch was done.",
+        "headgate_task_last_commit_timestamp_seconds", "gauge", "When the task's last batch was done.",
         _single(lambda s: None if s.last_commit is None else s.last_commit.timestamp()),
     ),
 )  # fmt: skip

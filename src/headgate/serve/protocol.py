@@ -136,6 +136,7 @@ def read_event(line: bytes | str) -> Event:
 
 
 def _as_json(event: Event) -> dict[str, object]:
+    """The members of an event, in the order of the table above."""
     match event:
         case Notice(message):
             return {"event": "notice", "message": message}

@@ -72,6 +72,7 @@ class HttpApi:
         self.engine = engine
 
     def application(self) -> Starlette:
+        """The ASGI application: routes, the check of the host, and the answers to failures."""
         application = Starlette(
             routes=[
                 Route("/healthz", self._health),
@@ -96,9 +97,7 @@ class HttpApi:
     async def _statements(self, request: Request) -> Response:
         script = await self._script(request)
         session = self._session(script.session)
-        return self._answer(
-            lambda cancellation: self.engine.run(script.sql, session, cancellation), script.sql, _url(request)
-        )
+        return self._answer(lambda cancel: self.engine.run(script.sql, session, cancel), script.sql, request)
 
     async def _plan(self, request: Request) -> Response:
         return await self._desired(request, plan)
@@ -109,7 +108,7 @@ class HttpApi:
     async def _desired(self, request: Request, do: Callable[[Engine, str], Iterator[sessions.Result]]) -> Response:
         """Plan or apply a script. Request and answer have the same form as for statements."""
         script = await self._script(request)
-        return self._answer(lambda _: do(self.engine, script.sql), script.sql, _url(request))
+        return self._answer(lambda _: do(self.engine, script.sql), script.sql, request)
 
     async def _script(self, request: Request) -> Script:
         """The script of a request. Raises TokenRequired before anything of the body is read."""
@@ -124,6 +123,7 @@ class HttpApi:
         """
         if name is None:
             return Session()
+        # A client never says that it has ended, so the number of sessions must be bounded here.
         while len(self._sessions) >= MAX_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
         return self._sessions.setdefault(name, Session())
@@ -132,11 +132,11 @@ class HttpApi:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         return hmac.compare_digest(given.encode(), self._token.encode())
 
-    def _answer(self, run: Run, text: str, url: str) -> Response:
+    def _answer(self, run: Run, text: str, request: Request) -> Response:
         """Run a script in a thread and stream its events. The script is cancelled if the client disconnects."""
         stream = self._streams.start(lambda emit, cancellation: _run_statements(run, text, emit, cancellation))
         if stream is None:
-            raise errors.TooManyStatements(url)
+            raise errors.TooManyStatements(str(request.base_url).rstrip("/"))
         return StreamingAnswer(stream)
 
 
@@ -154,6 +154,7 @@ def _run_statements(run: Run, text: str, emit: Emit, cancellation: Cancellation)
 
 
 def _event(result: sessions.Result) -> Event | JsonRows:
+    """A result of the engine as an event of the protocol."""
     match result:
         case sessions.Notice(message):
             return Notice(message)
@@ -177,14 +178,12 @@ class Script:
 
 async def _body(request: Request) -> bytes:
     """The whole body. Raises BodyTooLarge as soon as it is longer than the bound."""
-    parts: list[bytes] = []
-    size = 0
+    body = bytearray()
     async for part in request.stream():
-        size += len(part)
-        if size > MAX_BODY:
+        body += part
+        if len(body) > MAX_BODY:
             raise errors.BodyTooLarge(MAX_BODY)
-        parts.append(part)
-    return b"".join(parts)
+    return bytes(body)
 
 
 def _read_script(body: bytes) -> Script:
@@ -204,10 +203,6 @@ def _read_script(body: bytes) -> Script:
             raise errors.MalformedBody('it has no "sql"')
         case _:
             raise errors.MalformedBody("it is not an object")
-
-
-def _url(request: Request) -> str:
-    return str(request.base_url).rstrip("/")
 
 
 class HostCheck:
@@ -324,6 +319,7 @@ class Stream:
             threading.Thread(target=self._cancel, name="cancel", daemon=True).start()
 
     def _run(self) -> None:
+        """The body of the thread. Readers get an end in any case."""
         try:
             self._work(self._emit, self._cancellation)
         finally:
@@ -332,6 +328,7 @@ class Stream:
             self._send(None)
 
     def _emit(self, event: Event | JsonRows) -> bool:
+        # Blocks while the client does not read, so that a fast query does not fill the memory.
         self._room.acquire()
         if self._cancellation.cancelled:
             self._room.release()
@@ -347,7 +344,7 @@ class Stream:
 
     def _cancel(self) -> None:
         self._cancellation.cancel()
-        self._room.release()
+        self._room.release()  # the thread may wait for room that nobody makes any more
         while not self._ended.wait(CANCEL_INTERVAL):
             self._cancellation.cancel()
 

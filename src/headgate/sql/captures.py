@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
-from headgate.sql.connections import Kafka, ReadOptions, kafka, print_kafka
+from headgate.sql.connections import Kafka, ReadOptions, kafka
 from headgate.sql.errors import RepeatedClause
-from headgate.sql.formats import Format, Formats, format_, formats, print_format, print_formats
+from headgate.sql.formats import Format, Formats, format_, formats
 from headgate.sql.objects import Target
 from headgate.sql.queries import read_query, take_emit_changes
 from headgate.sql.registry_formats import ReadFormatOptions
@@ -22,6 +22,9 @@ class CaptureKafka:
 
     kafka: Kafka[ReadOptions]
     formats: Formats
+
+    def sql(self) -> str:
+        return s.clauses(self.kafka.sql(), self.formats.sql())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,9 @@ class CapturePostgres:
     connection: s.ObjectName
     options: TablesOptions
 
+    def sql(self) -> str:
+        return f"POSTGRES CONNECTION {s.print_name(self.connection)} {o.print_options(self.options)}"
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureFiles:
@@ -58,12 +64,18 @@ class CaptureFiles:
     path: str
     format: Format
 
+    def sql(self) -> str:
+        return f"FILES {s.print_string(self.path)} FORMAT {self.format.sql()}"
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureHttp:
     """Documents that clients post to a path of the engine are captured."""
 
     path: str
+
+    def sql(self) -> str:
+        return f"HTTP {s.print_string(self.path)}"
 
 
 CaptureOrigin: TypeAlias = CaptureKafka | CapturePostgres | CaptureFiles | CaptureHttp
@@ -74,6 +86,9 @@ class IntoCollection:
     """All documents go into one collection."""
 
     name: s.ObjectName
+
+    def sql(self) -> str:
+        return s.print_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +105,20 @@ class IntoBindings:
 
     bindings: tuple[Binding, ...]
 
+    def sql(self) -> str:
+        return s.block(
+            [f"{s.print_string(binding.stream)} -> {s.print_name(binding.collection)}" for binding in self.bindings]
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class IntoSchema:
     """One collection per stream of the origin, with the stream's name."""
 
     name: s.ObjectName
+
+    def sql(self) -> str:
+        return f"SCHEMA {s.print_name(self.name)}"
 
 
 CaptureTarget: TypeAlias = IntoCollection | IntoBindings | IntoSchema
@@ -113,8 +136,8 @@ class CreateCapture(s.Create):
     def sql(self) -> str:
         return s.clauses(
             self.head(),
-            f"FROM {_print_origin(self.origin)}",
-            f"INTO {_print_target(self.target)}",
+            f"FROM {self.origin.sql()}",
+            f"INTO {self.target.sql()}",
             o.print_with_options(self.with_options),
         )
 
@@ -256,6 +279,7 @@ def _target(cursor: Cursor) -> CaptureTarget:
     """Read where the documents go."""
     if cursor.at("("):
         return IntoBindings(tuple(_binding(cursor) for _ in cursor.items()))
+    # A collection may itself be called schema.
     if cursor.at("SCHEMA") and cursor.at_name(1):
         cursor.step()
         return IntoSchema(s.object_name(cursor, most=2))
@@ -275,34 +299,6 @@ def discover_capture(cursor: Cursor, target: Target) -> DiscoverCapture | None:
     if not cursor.take("DISCOVER"):
         return None
     return DiscoverCapture(target.kind, target.name, if_exists=target.if_exists)
-
-
-def _print_origin(node: CaptureOrigin) -> str:
-    match node:
-        case CaptureKafka(origin, given):
-            return s.clauses(print_kafka(origin), print_formats(given))
-        case CapturePostgres(connection, given):
-            return f"POSTGRES CONNECTION {s.print_name(connection)} {o.print_options(given)}"
-        case CaptureFiles(path, given):
-            return f"FILES {s.print_string(path)} FORMAT {print_format(given)}"
-        case CaptureHttp(path):
-            return f"HTTP {s.print_string(path)}"
-        case _:
-            assert_never(node)
-
-
-def _print_target(node: CaptureTarget) -> str:
-    match node:
-        case IntoCollection(collection):
-            return s.print_name(collection)
-        case IntoBindings(bindings):
-            return s.block(
-                [f"{s.print_string(binding.stream)} -> {s.print_name(binding.collection)}" for binding in bindings]
-            )
-        case IntoSchema(schema):
-            return f"SCHEMA {s.print_name(schema)}"
-        case _:
-            assert_never(node)
 
 
 def create_collection(cursor: Cursor) -> CreateCollection:

@@ -7,7 +7,7 @@ or writes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, assert_never
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
@@ -49,6 +49,9 @@ class KafkaConnection(Generic[TopicOptions]):
     connection: s.ObjectName = field(metadata=s.names(s.Kind.CONNECTION))
     options: TopicOptions
 
+    def sql(self) -> str:
+        return f"KAFKA CONNECTION {s.print_name(self.connection)} {o.print_options(self.options)}"
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaBroker(Generic[TopicOptions]):
@@ -57,6 +60,12 @@ class KafkaBroker(Generic[TopicOptions]):
     broker: str
     topic: str
     options: TopicOptions
+
+    def sql(self) -> str:
+        return s.words(
+            f"KAFKA BROKER {s.print_string(self.broker)} TOPIC {s.print_string(self.topic)}",
+            o.print_options(self.options),
+        )
 
 
 Kafka: TypeAlias = KafkaConnection[TopicOptions] | KafkaBroker[TopicOptions]
@@ -78,19 +87,6 @@ def given_topic(kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str | None:
     return kafka.options.topic if isinstance(kafka, KafkaConnection) else kafka.topic
 
 
-def print_kafka(node: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str:
-    """The clause as SQL."""
-    match node:
-        case KafkaConnection(connection, given):
-            return f"KAFKA CONNECTION {s.print_name(connection)} {o.print_options(given)}"
-        case KafkaBroker(broker, topic, given):
-            return s.words(
-                f"KAFKA BROKER {s.print_string(broker)} TOPIC {s.print_string(topic)}", o.print_options(given)
-            )
-        case _:
-            assert_never(node)
-
-
 ConnectionSystem: TypeAlias = Literal["KAFKA", "CONFLUENT SCHEMA REGISTRY", "POSTGRES", "ELASTICSEARCH"]
 SslMode: TypeAlias = Literal["disable", "prefer", "require", "verify-ca", "verify-full"]
 
@@ -104,6 +100,9 @@ class SecretText:
     def __repr__(self) -> str:
         return "SecretText(…)"
 
+    def sql(self) -> str:
+        return f"AS {s.print_string(self.text)}"
+
 
 @dataclass(frozen=True, slots=True)
 class SecretFromEnv:
@@ -111,12 +110,18 @@ class SecretFromEnv:
 
     variable: str
 
+    def sql(self) -> str:
+        return f"FROM ENV {s.print_string(self.variable)}"
+
 
 @dataclass(frozen=True, slots=True)
 class SecretFromFile:
     """The secret is the content of a file on the engine's machine."""
 
     path: str
+
+    def sql(self) -> str:
+        return f"FROM FILE {s.print_string(self.path)}"
 
 
 SecretValue: TypeAlias = SecretText | SecretFromEnv | SecretFromFile
@@ -130,7 +135,7 @@ class CreateSecret(s.Create):
     value: SecretValue
 
     def sql(self) -> str:
-        return s.words(self.head(), _print_secret_value(self.value))
+        return s.words(self.head(), self.value.sql())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ class AlterSecret(s.Alter):
     value: SecretValue
 
     def sql(self) -> str:
-        return s.words(self.head(), _print_secret_value(self.value))
+        return s.words(self.head(), self.value.sql())
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +284,7 @@ class ValidateConnection(s.Statement):
         return f"VALIDATE CONNECTION {s.print_name(self.name)}"
 
 
+# By the words after TO.
 CONNECTION_OPTIONS: dict[ConnectionSystem, type[ConnectionOptions]] = {
     cls.system: cls
     for cls in (
@@ -397,15 +403,3 @@ def _reset_options(cursor: Cursor) -> tuple[str, ...]:
 def validate_connection(cursor: Cursor) -> ValidateConnection:
     cursor.expect("VALIDATE CONNECTION")
     return ValidateConnection(s.object_name(cursor))
-
-
-def _print_secret_value(node: SecretValue) -> str:
-    match node:
-        case SecretText(text):
-            return f"AS {s.print_string(text)}"
-        case SecretFromEnv(variable):
-            return f"FROM ENV {s.print_string(variable)}"
-        case SecretFromFile(path):
-            return f"FROM FILE {s.print_string(path)}"
-        case _:
-            assert_never(node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
@@ -15,7 +15,6 @@ from headgate.sql.registry_formats import (
     RegistryFormat,
     Side,
     WriteFormatOptions,
-    print_registry_format,
     registry_format,
 )
 from headgate.text.cursor import Cursor, Identifier
@@ -26,15 +25,24 @@ from headgate.text.lexer import TokenKind
 class TextFormat:
     """The bytes are one UTF-8 text."""
 
+    def sql(self) -> str:
+        return "TEXT"
+
 
 @dataclass(frozen=True, slots=True)
 class BytesFormat:
     """The bytes are taken as they are."""
 
+    def sql(self) -> str:
+        return "BYTES"
+
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
     """The bytes are one JSON text, without a schema."""
+
+    def sql(self) -> str:
+        return "JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +53,21 @@ class CsvFormat:
     header: tuple[Identifier, ...] | None = None
     delimiter: str | None = None
 
+    def sql(self) -> str:
+        columns = f"WITH {self.columns} COLUMNS" if self.columns is not None else ""
+        header = f"WITH HEADER {s.print_identifiers(self.header)}" if self.header is not None else ""
+        delimiter = f"DELIMITED BY {s.print_string(self.delimiter)}" if self.delimiter is not None else ""
+        return s.words("CSV", columns, header, delimiter)
+
 
 @dataclass(frozen=True, slots=True)
 class RegexFormat:
     """The bytes are a text that the pattern matches. Its groups are the columns."""
 
     pattern: str
+
+    def sql(self) -> str:
+        return f"REGEX {s.print_string(self.pattern)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +77,9 @@ class AvroInline:
     schema: str
     options: InlineFormatOptions = InlineFormatOptions()
 
+    def sql(self) -> str:
+        return s.words(f"AVRO USING SCHEMA {s.print_string(self.schema)}", o.print_options(self.options))
+
 
 @dataclass(frozen=True, slots=True)
 class ProtobufInline:
@@ -67,6 +87,9 @@ class ProtobufInline:
 
     message: str
     schema: str
+
+    def sql(self) -> str:
+        return f"PROTOBUF MESSAGE {s.print_string(self.message)} USING SCHEMA {s.print_string(self.schema)}"
 
 
 Format: TypeAlias = (
@@ -84,6 +107,11 @@ class Formats:
     def each(self) -> tuple[Format, ...]:
         """The formats of the value and, if it has one of its own, of the key."""
         return (self.value,) if self.key is None else (self.value, self.key)
+
+    def sql(self) -> str:
+        if self.key is None:
+            return f"FORMAT {self.value.sql()}"
+        return f"KEY FORMAT {self.key.sql()}\nVALUE FORMAT {self.value.sql()}"
 
 
 def frozen_schemas(format_: Format, side: Side, *, past: bool = False) -> tuple[FrozenSchema, ...]:
@@ -143,6 +171,7 @@ def formats(cursor: Cursor, cls: type[FormatOptions]) -> Formats:
 
 def format_(cursor: Cursor, cls: type[FormatOptions]) -> Format:
     """Read one format. ``cls`` says whether it is one for reading or for writing."""
+    # JSON SCHEMA stands before JSON, because a phrase must be tried before its own beginning.
     match cursor.choose("TEXT", "BYTES", "JSON SCHEMA", "JSON", "CSV", "REGEX", "AVRO", "PROTOBUF"):
         case "TEXT":
             return TextFormat()
@@ -220,38 +249,3 @@ def _protobuf(cursor: Cursor, cls: type[FormatOptions]) -> Format:
     if message is not None and cursor.take("USING SCHEMA"):
         return ProtobufInline(message, cursor.string())
     return registry_format(cursor, "PROTOBUF", cls, message)
-
-
-def print_formats(node: Formats) -> str:
-    if node.key is None:
-        return f"FORMAT {print_format(node.value)}"
-    return f"KEY FORMAT {print_format(node.key)}\nVALUE FORMAT {print_format(node.value)}"
-
-
-def print_format(node: Format) -> str:
-    match node:
-        case TextFormat():
-            return "TEXT"
-        case BytesFormat():
-            return "BYTES"
-        case JsonFormat():
-            return "JSON"
-        case CsvFormat():
-            return _print_csv(node)
-        case RegexFormat(pattern):
-            return f"REGEX {s.print_string(pattern)}"
-        case AvroInline(schema, given):
-            return s.words(f"AVRO USING SCHEMA {s.print_string(schema)}", o.print_options(given))
-        case ProtobufInline(message, schema):
-            return f"PROTOBUF MESSAGE {s.print_string(message)} USING SCHEMA {s.print_string(schema)}"
-        case RegistryFormat():
-            return print_registry_format(node)
-        case _:
-            assert_never(node)
-
-
-def _print_csv(node: CsvFormat) -> str:
-    columns = f"WITH {node.columns} COLUMNS" if node.columns is not None else ""
-    header = f"WITH HEADER {s.print_identifiers(node.header)}" if node.header is not None else ""
-    delimiter = f"DELIMITED BY {s.print_string(node.delimiter)}" if node.delimiter is not None else ""
-    return s.words("CSV", columns, header, delimiter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from headgate.schema.types import Type
 from headgate.sql import options as o
@@ -46,6 +46,9 @@ class PostgresTarget:
     connection: s.ObjectName
     options: TableOptions
 
+    def sql(self) -> str:
+        return f"POSTGRES CONNECTION {s.print_name(self.connection)} {o.print_options(self.options)}"
+
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchTarget:
@@ -54,10 +57,16 @@ class ElasticsearchTarget:
     connection: s.ObjectName
     options: IndexOptions
 
+    def sql(self) -> str:
+        return f"ELASTICSEARCH CONNECTION {s.print_name(self.connection)} {o.print_options(self.options)}"
+
 
 @dataclass(frozen=True, slots=True)
 class OnDemandTarget:
     """The rows are computed when a client asks for them."""
+
+    def sql(self) -> str:
+        return "ON DEMAND"
 
 
 MaterializationTarget: TypeAlias = PostgresTarget | ElasticsearchTarget | OnDemandTarget
@@ -68,6 +77,9 @@ class ObjectType:
     """``OBJECT (…)``: fields that may have pointers, native types and objects of their own."""
 
     fields: tuple[MaterializedField, ...]
+
+    def sql(self) -> str:
+        return "OBJECT (" + ", ".join([field.sql() for field in self.fields]) + ")"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +94,25 @@ class MaterializedField:
     required: bool = False
     native: str | None = None
 
+    def sql(self) -> str:
+        return s.words(
+            s.print_identifier(self.name),
+            self.type.sql() if isinstance(self.type, ObjectType) else print_full_type(self.type),
+            f"FROM {s.print_string(self.pointer)}" if self.pointer is not None else "",
+            "NULL" if self.nullable else "",
+            "REQUIRED" if self.required else "",
+            f"AS {s.print_string(self.native)}" if self.native is not None else "",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FieldList:
     """The fields are listed in the statement."""
 
     fields: tuple[MaterializedField, ...]
+
+    def sql(self) -> str:
+        return s.block([field.sql() for field in self.fields])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +128,16 @@ class RecommendedFields:
 
     depth: int | None = None
     exclude: tuple[s.ObjectName | Pointer, ...] = ()
+
+    def sql(self) -> str:
+        excluded = [
+            s.print_string(item.text) if isinstance(item, Pointer) else s.print_name(item) for item in self.exclude
+        ]
+        return s.words(
+            "RECOMMENDED",
+            f"DEPTH {self.depth}" if self.depth is not None else "",
+            f"EXCLUDE {s.block(excluded)}" if excluded else "",
+        )
 
 
 Fields: TypeAlias = FieldList | RecommendedFields
@@ -122,8 +157,8 @@ class CreateMaterialization(s.Create):
         return s.clauses(
             self.head(),
             f"FROM {s.print_name(self.relation)}",
-            f"INTO {_print_target(self.target)}",
-            f"FIELDS {_print_fields(self.fields)}" if self.fields is not None else "",
+            f"INTO {self.target.sql()}",
+            f"FIELDS {self.fields.sql()}" if self.fields is not None else "",
             o.print_with_options(self.with_options),
         )
 
@@ -145,7 +180,7 @@ class SetMaterializationFields(s.Alter):
 
     def sql(self) -> str:
         given = o.print_with_options(self.with_options)
-        return s.words(self.head(), f"SET FIELDS {_print_fields(self.fields)}", given)
+        return s.words(self.head(), f"SET FIELDS {self.fields.sql()}", given)
 
 
 MAX_DEPTH = 64  # levels of OBJECT in OBJECT; the parser recurses once per level
@@ -256,49 +291,3 @@ def set_fields(cursor: Cursor, target: Target) -> SetMaterializationFields | Non
     fields = _fields(cursor)
     change = o.with_options(cursor, o.ChangeOptions)
     return SetMaterializationFields(target.kind, target.name, fields, change, if_exists=target.if_exists)
-
-
-def _print_target(node: MaterializationTarget) -> str:
-    match node:
-        case PostgresTarget(connection, given):
-            return f"POSTGRES CONNECTION {s.print_name(connection)} {o.print_options(given)}"
-        case ElasticsearchTarget(connection, given):
-            return f"ELASTICSEARCH CONNECTION {s.print_name(connection)} {o.print_options(given)}"
-        case OnDemandTarget():
-            return "ON DEMAND"
-        case _:
-            assert_never(node)
-
-
-def _print_fields(node: Fields) -> str:
-    match node:
-        case FieldList(fields):
-            return s.block([_print_field(field) for field in fields])
-        case RecommendedFields(depth, exclude):
-            excluded = [
-                s.print_string(item.text) if isinstance(item, Pointer) else s.print_name(item) for item in exclude
-            ]
-            return s.words(
-                "RECOMMENDED",
-                f"DEPTH {depth}" if depth is not None else "",
-                f"EXCLUDE {s.block(excluded)}" if excluded else "",
-            )
-        case _:
-            assert_never(node)
-
-
-def _print_field(node: MaterializedField) -> str:
-    return s.words(
-        s.print_identifier(node.name),
-        _print_field_type(node),
-        f"FROM {s.print_string(node.pointer)}" if node.pointer is not None else "",
-        "NULL" if node.nullable else "",
-        "REQUIRED" if node.required else "",
-        f"AS {s.print_string(node.native)}" if node.native is not None else "",
-    )
-
-
-def _print_field_type(node: MaterializedField) -> str:
-    if isinstance(node.type, ObjectType):
-        return "OBJECT (" + ", ".join([_print_field(field) for field in node.type.fields]) + ")"
-    return print_full_type(node.type)

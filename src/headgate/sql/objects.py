@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from headgate.schema.render import print_type
 from headgate.schema.types import Text, Type
@@ -82,12 +82,18 @@ class TypeField:
     type: Type
     nullable: bool = True
 
+    def sql(self) -> str:
+        return s.words(s.print_identifier(self.name), print_full_type(self.type), "" if self.nullable else "NOT NULL")
+
 
 @dataclass(frozen=True, slots=True)
 class RecordBody:
     """A record."""
 
     fields: tuple[TypeField, ...]
+
+    def sql(self) -> str:
+        return s.block([field.sql() for field in self.fields])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,9 @@ class ListBody:
 
     element: Type
 
+    def sql(self) -> str:
+        return f"LIST (ELEMENT TYPE = {print_full_type(self.element)})"
+
 
 @dataclass(frozen=True, slots=True)
 class MapBody:
@@ -103,12 +112,18 @@ class MapBody:
 
     value: Type
 
+    def sql(self) -> str:
+        return f"MAP (VALUE TYPE = {print_full_type(self.value)})"
+
 
 @dataclass(frozen=True, slots=True)
 class OtherBody:
     """Another name for a type that is written out: an enum, a decimal, an array."""
 
     type: Type
+
+    def sql(self) -> str:
+        return print_full_type(self.type)
 
 
 TypeBody: TypeAlias = RecordBody | ListBody | MapBody | OtherBody
@@ -122,7 +137,7 @@ class CreateType(s.Create):
     body: TypeBody
 
     def sql(self) -> str:
-        return s.words(self.head(), "AS", _print_type_body(self.body))
+        return s.words(self.head(), "AS", self.body.sql())
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +178,7 @@ def longest_first(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(words, key=lambda phrase: -phrase.count(" ")))
 
 
+# By its keywords.
 _KINDS = {kind.words: kind for kind in s.Kind}
 _KIND_PHRASES = longest_first(tuple(_KINDS))
 
@@ -202,6 +218,7 @@ class Target:
 # Reads one action of ALTER. Returns None if another action comes next.
 Action = Callable[[Cursor, Target], s.Statement | None]
 
+# DISABLE and ENABLE mean the same as PAUSE and RESUME.
 _STATES: dict[str, Literal["PAUSE", "RESUME"]] = {
     "PAUSE": "PAUSE",
     "DISABLE": "PAUSE",
@@ -343,21 +360,3 @@ def _named_type(cursor: Cursor, name: str) -> Type:
 def print_full_type(node: Type) -> str:
     """Print a type with its names and docs, so that reading it gives the same type."""
     return print_type(node, full=True)
-
-
-def _print_type_body(node: TypeBody) -> str:
-    match node:
-        case RecordBody(fields):
-            return s.block([_print_type_field(field) for field in fields])
-        case ListBody(element):
-            return f"LIST (ELEMENT TYPE = {print_full_type(element)})"
-        case MapBody(value):
-            return f"MAP (VALUE TYPE = {print_full_type(value)})"
-        case OtherBody(other):
-            return print_full_type(other)
-        case _:
-            assert_never(node)
-
-
-def _print_type_field(node: TypeField) -> str:
-    return s.words(s.print_identifier(node.name), print_full_type(node.type), "" if node.nullable else "NOT NULL")

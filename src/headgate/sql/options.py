@@ -71,6 +71,7 @@ class ChangeOptions(Options, owner="the change"):
     confirm: bool = option(False)
 
 
+# The class of the list that is read, so that the result has its fields.
 Given = TypeVar("Given", bound=Options)
 Item = TypeVar("Item")
 
@@ -110,6 +111,7 @@ def _members(annotation: object) -> frozenset[object]:
     return frozenset(get_args(annotation) or (annotation,)) - {NoneType}
 
 
+# How the value of an option is read, by the types that its annotation allows.
 _KINDS: dict[object, ValueKind] = {
     frozenset({str}): ValueKind.STRING,
     frozenset({int}): ValueKind.INTEGER,
@@ -195,6 +197,7 @@ def take_option_name(cursor: Cursor, cls: type[Options]) -> OptionRule:
     """Step over the longest option name that fits. Raises UnknownOption if none does."""
     known = _by_words(cls)
     length = _count_words(cursor, max(map(len, known)))
+    # The longest name wins, so that the name of one option may begin with that of another.
     for count in range(length, 0, -1):
         words = tuple(w for t in cursor.tokens[cursor.index : cursor.index + count] for w in _words(t.word))
         rule = known.get(words)
@@ -225,6 +228,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}\Z")  # Python refuses to read longer numbers
 _LARGEST_OFFSET = 2**63 - 1
+# Kafka's own -2 and -1, in words.
 _ENDS: tuple[Literal["EARLIEST", "LATEST"], ...] = ("EARLIEST", "LATEST")
 
 

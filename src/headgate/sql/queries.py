@@ -99,6 +99,7 @@ class ShowSearchPath(s.Statement):
 
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
+# Words that may end a body. Most tokens are none of these, and the loop passes over them quickly.
 _MARKS = _CLOSING | {";", "EMIT"}
 _NOTHING: frozenset[str] = frozenset()
 _PARTITION = frozenset({"PARTITION"})

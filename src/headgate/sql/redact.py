@@ -28,6 +28,7 @@ _RULES = [rule for cls in (*CONNECTION_OPTIONS.values(), ValidateOptions) for ru
 _OPTIONS: dict[Words, bool] = {
     tuple(name.split(" ")): rule.sensitive for rule in _RULES for name in (rule.name, *rule.aliases)
 }
+# All beginnings of option names, to find the longest one that stands in a statement.
 _PREFIXES = frozenset(name[:length] for name in _OPTIONS for length in range(len(name) + 1))
 _OPTION_WORDS = sorted({word for name in _OPTIONS for word in name})
 _KINDS = sorted((tuple(kind.words.split(" ")) for kind in Kind), key=len, reverse=True)
@@ -38,8 +39,11 @@ _HARMLESS = frozenset(
 )
 # Those of them that hold texts which may be shown.
 _WITH_TEXTS = frozenset({"(", "COMMENT", "INSERT", "SELECT", "SET", "VALUES", "WITH"})
+# Words that begin statements. A misspelt one is compared with all of them.
 _VERBS = sorted(_HARMLESS | {"CREATE", "ALTER", "EXPLAIN", "REPLACE"})
+# Words that may stand between EXPLAIN and the statement.
 _EXPLAINED = (["CHANGE"], ["KEY"], ["VALUE"])
+# Words that may be shown in CREATE SECRET. Everything else behind the name may be the secret.
 _SECRET_KEYWORDS = frozenset({"IF", "NOT", "EXISTS", "AS", "FROM", "ENV", "FILE", "RENAME", "TO"})
 # user:password@host in an address, with or without a scheme, and a password among the parameters of an address.
 _PARAMETERS = re.compile(r"(?<=password=)[^&\s'\"]+|(?<=secret=)[^&\s'\"]+", re.IGNORECASE)
@@ -54,6 +58,7 @@ _CREDENTIALS_OF_LITERAL = re.compile(
 )
 _SECRET_WORDS = ("SECRET", "PASSWORD")
 _MAY_HOLD_SECRETS = re.compile(r"@|\b(?:create|alter)\s+connection\b", re.IGNORECASE)
+# Line breaks stay, so that an excerpt shows the right line.
 _HIDDEN = re.compile(r"[^\n]")
 _WORD = re.compile(r"\w{4,}")
 
@@ -123,8 +128,14 @@ def _tokens(text: str) -> tuple[list[Token], int | None]:
 
 
 def _may_hold_secrets(text: str, tokens: list[Token]) -> bool:
-    """Whether a text in which a quote is missing may hold a secret. A missing quote turns strings into words."""
-    if _MAY_HOLD_SECRETS.search(text) or any(is_hidden for _, is_hidden in _judged(tokens)):
+    """Whether a text in which a quote is missing may hold a secret. A missing quote turns strings into words.
+
+    A string is put where the tokens break off: if it would be hidden there, so is the rest of the text. The quote may
+    stand inside a word, as in ``CREATE SEC'RET``, and then no word of it resembles SECRET.
+    """
+    broken_off = Token(TokenKind.STRING, "", "", len(text), len(text))
+    known = [token for token in tokens if token.kind is not TokenKind.END]
+    if _MAY_HOLD_SECRETS.search(text) or any(is_hidden for _, is_hidden in _judged([*known, broken_off])):
         return True
     return any(map(_resembles_a_secret, {word.upper() for word in _WORD.findall(text)}))
 

@@ -17,9 +17,17 @@ SIDES: tuple[Side, ...] = ("KEY", "VALUE")
 REGISTRY_KINDS: tuple[RegistryKind, ...] = ("AVRO", "PROTOBUF", "JSON SCHEMA")
 
 
+def subject_name(topic: str, side: Side) -> str:
+    """The subject of the registry that has the schemas of a topic's keys or values."""
+    return f"{topic}-{side.lower()}"
+
+
 @dataclass(frozen=True, slots=True)
 class LatestStrategy:
     """The latest schema of the subject at the time of the statement."""
+
+    def sql(self) -> str:
+        return "LATEST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +36,18 @@ class IdStrategy:
 
     id: int
 
+    def sql(self) -> str:
+        return f"ID {self.id}"
+
 
 @dataclass(frozen=True, slots=True)
 class InlineStrategy:
     """A schema that is written in the statement."""
 
     schema: str
+
+    def sql(self) -> str:
+        return f"INLINE {s.print_string(self.schema)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,11 @@ class FrozenSchema:
         """The id; None while it is pending."""
         return self.id if isinstance(self.id, int) else None
 
+    def sql(self) -> str:
+        past = " PAST" if self.past else ""
+        seed = f"SEED {self.side}{past} SCHEMA ID {self.known_id or 0} {s.print_string(self.schema)}"
+        return s.words(seed, f"REFERENCES {o.print_map(self.references)}" if self.references else "")
+
 
 @dataclass(frozen=True, slots=True)
 class DocTarget:
@@ -82,6 +101,9 @@ class DocTarget:
     on: Literal["TYPE", "COLUMN"]
     name: s.ObjectName
 
+    def sql(self) -> str:
+        return s.words(self.side or "", f"DOC ON {self.on} {s.print_name(self.name)}")
+
 
 @dataclass(frozen=True, slots=True)
 class DocOn:
@@ -90,7 +112,11 @@ class DocOn:
     target: DocTarget
     doc: str
 
+    def sql(self) -> str:
+        return f"{self.target.sql()} = {s.print_string(self.doc)}"
 
+
+# Items of the list that are no plain options. An error for an unknown option names them too.
 _SEEDS = ("CONFLUENT SCHEMA REGISTRY", "SEED KEY SCHEMA", "SEED VALUE SCHEMA")
 Level: TypeAlias = Literal[
     "BACKWARD_TRANSITIVE", "BACKWARD", "FORWARD_TRANSITIVE", "FORWARD", "FULL_TRANSITIVE", "FULL", "NONE"
@@ -162,6 +188,22 @@ class RegistryFormat:
         assert isinstance(self.options, WriteFormatOptions)
         return self.options
 
+    def sql(self) -> str:
+        message = f"MESSAGE {s.print_string(self.message)}" if self.message is not None else ""
+        registry = (
+            s.print_string(self.registry.url)
+            if isinstance(self.registry, RegistryUrl)
+            else f"CONNECTION {s.print_name(self.registry)}"
+        )
+        listed = [
+            *o.print_each_option(self.options),
+            *(f"{given.side} STRATEGY = {given.strategy.sql()}" for given in self.strategies),
+            *(each.sql() for each in self.docs),
+            *(each.sql() for each in self.frozen),
+        ]
+        shown = s.block(listed) if listed else ""
+        return s.words(self.kind, message, "USING CONFLUENT SCHEMA REGISTRY", registry, shown)
+
 
 def registry_kind(cursor: Cursor) -> RegistryKind:
     return cursor.one_of(REGISTRY_KINDS)
@@ -188,6 +230,7 @@ def registry_format(
     registry = registry or listed.registry
     if registry is None:
         raise MissingRegistry(kind).at(cursor.span_from(start))
+    # Materialize writes strategies behind the list, without commas.
     while cursor.at("KEY", "STRATEGY") or cursor.at("VALUE", "STRATEGY"):
         span = cursor.token.span
         listed.add(_strategy(cursor), span)
@@ -233,6 +276,7 @@ class _FormatOptions:
         """Read an item that is no plain option; None if a plain option comes next."""
         if cursor.at("SEED"):
             return _seed(cursor)
+        # Only sinks publish schemas, so only they have docs.
         if self.cls is WriteFormatOptions and at_doc(cursor):
             return doc_on(cursor)
         if self.cls is ReadFormatOptions and (cursor.at("KEY", "STRATEGY") or cursor.at("VALUE", "STRATEGY")):
@@ -332,46 +376,3 @@ def doc_target(cursor: Cursor) -> DocTarget:
         return DocTarget(of, "COLUMN", s.column_name(cursor))
     cursor.expect("TYPE")
     return DocTarget(of, "TYPE", s.object_name(cursor))
-
-
-def print_registry_format(node: RegistryFormat) -> str:
-    message = f"MESSAGE {s.print_string(node.message)}" if node.message is not None else ""
-    registry = (
-        s.print_string(node.registry.url)
-        if isinstance(node.registry, RegistryUrl)
-        else f"CONNECTION {s.print_name(node.registry)}"
-    )
-    listed = [
-        *o.print_each_option(node.options),
-        *(f"{given.side} STRATEGY = {_print_strategy(given.strategy)}" for given in node.strategies),
-        *map(print_doc_on, node.docs),
-        *map(_print_seed, node.frozen),
-    ]
-    shown = s.block(listed) if listed else ""
-    return s.words(node.kind, message, "USING CONFLUENT SCHEMA REGISTRY", registry, shown)
-
-
-def _print_seed(node: FrozenSchema) -> str:
-    past = " PAST" if node.past else ""
-    seed = f"SEED {node.side}{past} SCHEMA ID {node.known_id or 0} {s.print_string(node.schema)}"
-    return s.words(seed, f"REFERENCES {o.print_map(node.references)}" if node.references else "")
-
-
-def _print_strategy(node: LatestStrategy | IdStrategy | InlineStrategy) -> str:
-    match node:
-        case LatestStrategy():
-            return "LATEST"
-        case IdStrategy(number):
-            return f"ID {number}"
-        case InlineStrategy(schema):
-            return f"INLINE {s.print_string(schema)}"
-        case _:
-            assert_never(node)
-
-
-def print_doc_on(node: DocOn) -> str:
-    return f"{print_doc_target(node.target)} = {s.print_string(node.doc)}"
-
-
-def print_doc_target(node: DocTarget) -> str:
-    return s.words(node.side or "", f"DOC ON {node.on} {s.print_name(node.name)}")

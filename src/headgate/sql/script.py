@@ -67,6 +67,7 @@ def _one_statement(cursor: Cursor) -> Statement:
 
 Parse = Callable[[Cursor], Statement]
 
+# What follows CREATE and the kind.
 CREATE: dict[Kind, Parse] = {
     Kind.DATABASE: objects.create_database,
     Kind.SCHEMA: objects.create_schema,
@@ -80,6 +81,7 @@ CREATE: dict[Kind, Parse] = {
     Kind.CAPTURE: captures.create_capture,
     Kind.MATERIALIZATION: materializations.create_materialization,
 }
+# The kinds that can be replaced. Their functions get whether OR REPLACE was written.
 CREATE_OR_REPLACE: dict[Kind, Callable[[Cursor, bool], Statement]] = {
     Kind.VIEW: views.create_view,
     Kind.MATERIALIZED_VIEW: views.create_materialized_view,
@@ -87,6 +89,7 @@ CREATE_OR_REPLACE: dict[Kind, Callable[[Cursor, bool], Statement]] = {
     Kind.TABLE: views.create_table,
 }
 _STREAM_ACTIONS: tuple[Action, ...] = (sources.accept_schema_change, change_state, rename)
+# The actions are tried in this order, and an error lists them in this order.
 ALTER: dict[Kind, tuple[Action, ...]] = {
     Kind.DATABASE: (rename,),
     Kind.SCHEMA: (rename,),
@@ -143,6 +146,7 @@ def _explain(cursor: Cursor) -> Statement:
     return show.explain(cursor, read_statement)
 
 
+# By the first word. A query may begin with four of them.
 STATEMENTS: dict[str, Parse] = {
     "CREATE": _create,
     "ALTER": _alter,
@@ -179,6 +183,7 @@ TERMINALS = (
     "create sink statement", "alter statement", "insert statement",
 )  # fmt: skip
 
+# The value of an option in a synopsis, by its kind.
 _PLACEHOLDERS = {
     ValueKind.STRING: "<string>",
     ValueKind.INTEGER: "<number>",

@@ -193,6 +193,7 @@ class ExplainSubjectChange(s.Statement):
 _SCHEMAS: tuple[CollectionSchema, ...] = ("WRITE", "READ", "INFERRED")
 
 _LISTINGS: dict[str, Listing] = {listing: listing for listing in get_args(Listing)}
+# A phrase must be tried before its own beginning.
 _LISTING_PHRASES = longest_first(tuple(_LISTINGS))
 
 RULES = {"listing": "{" + " | ".join(_LISTINGS) + "}"}

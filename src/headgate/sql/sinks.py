@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
-from headgate.sql.connections import Kafka, WriteOptions, kafka, print_kafka
+from headgate.sql.connections import Kafka, WriteOptions, kafka
 from headgate.sql.errors import RepeatedClause
-from headgate.sql.formats import Formats, formats, print_formats
+from headgate.sql.formats import Formats, formats
 from headgate.sql.objects import Target
 from headgate.sql.registry_formats import (
     DocOn,
@@ -18,8 +18,6 @@ from headgate.sql.registry_formats import (
     WriteFormatOptions,
     doc_on,
     doc_target,
-    print_doc_on,
-    print_doc_target,
     registry_kind,
 )
 from headgate.text.cursor import Cursor, Identifier
@@ -34,6 +32,9 @@ class SinkKey:
 
     columns: tuple[Identifier, ...]
     enforced: bool = True
+
+    def sql(self) -> str:
+        return s.words("KEY", s.print_identifiers(self.columns), "" if self.enforced else "NOT ENFORCED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,10 @@ class CreateSink(s.Create):
         return s.clauses(
             self.head(),
             f"FROM {s.print_name(self.relation)}",
-            f"INTO {print_kafka(self.kafka)}",
-            _print_key(self.key) if self.key is not None else "",
+            f"INTO {self.kafka.sql()}",
+            self.key.sql() if self.key is not None else "",
             f"HEADERS {s.print_identifier(self.headers)}" if self.headers is not None else "",
-            print_formats(self.formats),
+            self.formats.sql(),
             f"ENVELOPE {self.envelope}" if self.envelope is not None else "",
             o.print_with_options(self.with_options),
         )
@@ -79,6 +80,9 @@ class AddDoc:
 
     doc: DocOn
 
+    def sql(self) -> str:
+        return f"ADD {self.doc.sql()}"
+
 
 @dataclass(frozen=True, slots=True)
 class DropDoc:
@@ -86,10 +90,16 @@ class DropDoc:
 
     target: DocTarget
 
+    def sql(self) -> str:
+        return f"DROP {self.target.sql()}"
+
 
 @dataclass(frozen=True, slots=True)
 class RefreshDocs:
     """REFRESH DOCS: take the comments of the catalog as they are now."""
+
+    def sql(self) -> str:
+        return "REFRESH DOCS"
 
 
 DocChange: TypeAlias = AddDoc | DropDoc | RefreshDocs
@@ -103,7 +113,7 @@ class AlterSinkDocs(s.Alter):
     changes: tuple[DocChange, ...]
 
     def sql(self) -> str:
-        changes = s.block([_print_doc_change(change) for change in self.changes])
+        changes = s.block([change.sql() for change in self.changes])
         return s.words(self.head(), "FORMAT", self.format, changes)
 
 
@@ -154,6 +164,7 @@ class AlterSinkPolicy(s.Alter):
         return s.words(self.head(), _print_requirements(self.format, self.requires))
 
 
+# The order of the choices in errors.
 _ENVELOPES: tuple[SinkEnvelope, ...] = ("UPSERT", "DEBEZIUM", "NONE")
 
 OPTION_LISTS: dict[str, type[o.Options]] = {"sink option": SinkOptions}
@@ -204,6 +215,7 @@ def _default_name(relation: s.ObjectName) -> s.ObjectName:
 
 def _key(cursor: Cursor) -> SinkKey | None:
     """Read ``KEY (columns)``. KEY alone begins the formats."""
+    # KEY FORMAT begins the next clause.
     if not cursor.at("KEY", "("):
         cursor.expecting("KEY")
         return None
@@ -279,22 +291,6 @@ def _scope(cursor: Cursor) -> PolicyScope | None:
         return PolicyScope(s.Kind.DATABASE, s.object_name(cursor, most=1))
     cursor.expect("SCHEMA")
     return PolicyScope(s.Kind.SCHEMA, s.object_name(cursor, most=2))
-
-
-def _print_key(node: SinkKey) -> str:
-    return s.words("KEY", s.print_identifiers(node.columns), "" if node.enforced else "NOT ENFORCED")
-
-
-def _print_doc_change(node: DocChange) -> str:
-    match node:
-        case AddDoc(doc):
-            return f"ADD {print_doc_on(doc)}"
-        case DropDoc(target):
-            return f"DROP {print_doc_target(target)}"
-        case RefreshDocs():
-            return "REFRESH DOCS"
-        case _:
-            assert_never(node)
 
 
 def _print_requirements(format_: RegistryKind, requires: tuple[Documented, ...]) -> str:

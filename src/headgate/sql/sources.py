@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
-from headgate.sql.connections import Kafka, ReadOptions, kafka, print_kafka
+from headgate.sql.connections import Kafka, ReadOptions, kafka
 from headgate.sql.errors import RepeatedClause
-from headgate.sql.formats import Formats, formats, print_formats
+from headgate.sql.formats import Formats, formats
 from headgate.sql.objects import Target
 from headgate.sql.registry_formats import ReadFormatOptions
 from headgate.text.cursor import Cursor, Identifier
@@ -24,6 +24,9 @@ class IncludeMetadata:
     what: Metadata
     alias: Identifier | None = None
 
+    def sql(self) -> str:
+        return s.words(self.what, f"AS {s.print_identifier(self.alias)}" if self.alias is not None else "")
+
 
 @dataclass(frozen=True, slots=True)
 class IncludeHeader:
@@ -33,6 +36,12 @@ class IncludeHeader:
     alias: Identifier
     as_bytes: bool = False
 
+    def sql(self) -> str:
+        return s.words(
+            f"HEADER {s.print_string(self.header)} AS {s.print_identifier(self.alias)}",
+            "BYTES" if self.as_bytes else "",
+        )
+
 
 Include: TypeAlias = IncludeMetadata | IncludeHeader
 
@@ -40,6 +49,9 @@ Include: TypeAlias = IncludeMetadata | IncludeHeader
 @dataclass(frozen=True, slots=True)
 class NoneEnvelope:
     """Every record is a new row."""
+
+    def sql(self) -> str:
+        return "NONE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +63,22 @@ class UpsertEnvelope:
     inline_errors: bool = False
     inline_errors_as: Identifier | None = None
 
+    def sql(self) -> str:
+        items = []
+        if self.key:
+            items.append(f"KEY {s.print_identifiers(self.key)}")
+        if self.inline_errors:
+            alias = f"AS {s.print_identifier(self.inline_errors_as)}" if self.inline_errors_as is not None else ""
+            items.append(s.words("VALUE DECODING ERRORS = INLINE", alias))
+        return s.words("UPSERT", s.block(items) if items else "")
+
 
 @dataclass(frozen=True, slots=True)
 class DebeziumEnvelope:
     """Every record is a change that Debezium captured: a row before and after it."""
+
+    def sql(self) -> str:
+        return "DEBEZIUM"
 
 
 SourceEnvelope: TypeAlias = NoneEnvelope | UpsertEnvelope | DebeziumEnvelope
@@ -83,10 +107,10 @@ class CreateSource(s.Create):
     def sql(self) -> str:
         return s.clauses(
             s.words(self.head(), s.print_identifiers(self.columns) if self.columns else ""),
-            f"FROM {print_kafka(self.kafka)}",
-            print_formats(self.formats),
-            "INCLUDE " + ", ".join([_print_include(item) for item in self.include]) if self.include else "",
-            f"ENVELOPE {_print_envelope(self.envelope)}" if self.envelope is not None else "",
+            f"FROM {self.kafka.sql()}",
+            self.formats.sql(),
+            "INCLUDE " + ", ".join([item.sql() for item in self.include]) if self.include else "",
+            f"ENVELOPE {self.envelope.sql()}" if self.envelope is not None else "",
             o.print_with_options(self.with_options),
         )
 
@@ -113,6 +137,7 @@ class RenameColumn(s.Alter):
         return s.words(self.head(), f"RENAME COLUMN {column} TO {new}")
 
 
+# The order of the choices in errors.
 _METADATA: tuple[Metadata, ...] = ("KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC", "HEADERS")
 
 OPTION_LISTS: dict[str, type[o.Options]] = {"source option": SourceOptions, "change option": o.ChangeOptions}
@@ -234,37 +259,3 @@ def rename_column(cursor: Cursor, target: Target) -> RenameColumn | None:
     column = cursor.identifier()
     cursor.expect("TO")
     return RenameColumn(target.kind, target.name, column, cursor.identifier(), if_exists=target.if_exists)
-
-
-def _print_include(node: Include) -> str:
-    match node:
-        case IncludeMetadata(what, alias):
-            return s.words(what, f"AS {s.print_identifier(alias)}" if alias is not None else "")
-        case IncludeHeader(header, alias, as_bytes):
-            return s.words(
-                f"HEADER {s.print_string(header)} AS {s.print_identifier(alias)}", "BYTES" if as_bytes else ""
-            )
-        case _:
-            assert_never(node)
-
-
-def _print_envelope(node: SourceEnvelope) -> str:
-    match node:
-        case NoneEnvelope():
-            return "NONE"
-        case DebeziumEnvelope():
-            return "DEBEZIUM"
-        case UpsertEnvelope():
-            return _print_upsert(node)
-        case _:
-            assert_never(node)
-
-
-def _print_upsert(node: UpsertEnvelope) -> str:
-    items = []
-    if node.key:
-        items.append(f"KEY {s.print_identifiers(node.key)}")
-    if node.inline_errors:
-        alias = f"AS {s.print_identifier(node.inline_errors_as)}" if node.inline_errors_as is not None else ""
-        items.append(s.words("VALUE DECODING ERRORS = INLINE", alias))
-    return s.words("UPSERT", s.block(items) if items else "")

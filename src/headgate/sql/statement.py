@@ -209,6 +209,7 @@ def object_name(cursor: Cursor, most: int = 3) -> ObjectName:
         cursor.index += 1
         parts.append(cursor.identifier())
     name = ObjectName(tuple(parts), span=cursor.span_from(start))
+    # The whole name is read first, so that the error shows all of it.
     if len(parts) > most:
         raise TooManyNameParts(shortened(str(name)), most).at(name.span)
     return name

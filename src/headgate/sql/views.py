@@ -56,6 +56,7 @@ class CreateMaterializedView(s.Create):
 
 
 ColumnRole: TypeAlias = Literal["PRIMARY KEY", "KEY", "HEADERS", "HEADER"]
+# PRIMARY KEY is tried before KEY, HEADERS before HEADER.
 _ROLES: tuple[ColumnRole, ...] = ("PRIMARY KEY", "KEY", "HEADERS", "HEADER")
 
 
@@ -67,6 +68,10 @@ class StreamColumn:
     type: Type
     role: ColumnRole | None = None
     header: str | None = None
+
+    def sql(self) -> str:
+        header = f"({s.print_string(self.header)})" if self.header is not None else ""
+        return s.words(s.print_identifier(self.name), print_full_type(self.type), (self.role or "") + header)
 
 
 StreamFormat: TypeAlias = Literal["avro", "protobuf", "json_sr", "json", "kafka", "delimited", "none"]
@@ -109,7 +114,7 @@ class CreateStream(s.Create):
     properties: StreamProperties = StreamProperties()
 
     def sql(self) -> str:
-        columns = s.block([_print_column(column) for column in self.columns]) if self.columns else ""
+        columns = s.block([column.sql() for column in self.columns]) if self.columns else ""
         return s.clauses(s.words(self.head(), columns), o.print_with_options(self.properties))
 
 
@@ -234,6 +239,7 @@ def _create_stream(
     name = s.object_name(cursor)
     columns = _columns(cursor)
     properties = o.with_options(cursor, StreamProperties)
+    # With AS the query decides the columns.
     if columns or not cursor.take("AS"):
         return plain(name, columns, properties, or_replace=or_replace, if_not_exists=exists)
     query = read_query(cursor, before_partition_by=True)
@@ -260,8 +266,3 @@ def _column(cursor: Cursor) -> StreamColumn:
         header = cursor.string()
         cursor.expect(")")
     return StreamColumn(name, type_, role, header)
-
-
-def _print_column(node: StreamColumn) -> str:
-    header = f"({s.print_string(node.header)})" if node.header is not None else ""
-    return s.words(s.print_identifier(node.name), print_full_type(node.type), (node.role or "") + header)

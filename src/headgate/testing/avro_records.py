@@ -62,6 +62,7 @@ class AvroCodec:
     # --- from the notation to what fastavro writes
 
     def _datum(self, node: Node, value: Json, path: str) -> object:
+        """The value for a node, as fastavro takes it. Raises InvalidRecord with the path."""
         node = self._definition(node)
         if isinstance(value, Branch):
             value = {value.names[0]: value.value}
@@ -146,6 +147,7 @@ class AvroCodec:
     # --- from what fastavro reads to the notation
 
     def _value(self, node: Node, datum: Any) -> Json:
+        """The value for a node, in the notation."""
         node = self._definition(node)
         if isinstance(node, list):
             return self._branch(node, datum)
@@ -160,7 +162,7 @@ class AvroCodec:
                 return _write_scalar(node, datum)
 
     def _branch(self, branches: list[Node], datum: Any) -> Json:
-        """fastavro gives the name of a named type with its value. Other types are told apart by their class, which
+        """fastavro gives the name of a named type with its value. Other types are recognised by their class, which
         leaves only int and long, float and double alike."""
         if datum is None:
             return None
@@ -205,6 +207,7 @@ def _hidden(schema: Any) -> Any:
 
 
 def _read_scalar(node: Node, value: Json, path: str) -> object:
+    """A value of the notation as fastavro writes it. Raises InvalidRecord."""
     kind, logical = node["type"], node.get(_HIDDEN["logicalType"])
     try:
         if logical == "decimal" and kind in ("bytes", "fixed"):
@@ -217,6 +220,7 @@ def _read_scalar(node: Node, value: Json, path: str) -> object:
 
 
 def _write_scalar(node: Node, datum: Any) -> Json:
+    """A value as fastavro reads it, in the notation."""
     kind, logical = node["type"], node.get(_HIDDEN["logicalType"])
     if kind in ("bytes", "fixed"):
         return _write_decimal(node, datum) if logical == "decimal" else datum.hex()
@@ -229,6 +233,7 @@ def _write_scalar(node: Node, datum: Any) -> Json:
 
 
 def _read_plain(node: Node, kind: str, value: Json) -> object:
+    """A value of a type without a logical type. Raises ValueError."""
     match kind, value:
         case ("null", None) | ("boolean", bool()) | ("string", str()):
             return value
@@ -250,6 +255,7 @@ def _read_plain(node: Node, kind: str, value: Json) -> object:
 
 
 def _read_decimal(node: Node, value: Json) -> bytes:
+    """The bytes of a decimal. Digits that the scale does not hold are an error, never rounded."""
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         raise ValueError("decimals are written as strings")
     scale = _scale(node)

@@ -18,7 +18,7 @@ from typing import TypeAlias, TypeVar
 
 from headgate.serve.protocol import Column, Row, Value, value_text
 from headgate.testing.errors import MalformedSpec, Mismatch
-from headgate.testing.notation import canonical, read_json
+from headgate.testing.notation import canonical, read_json, skip_blanks
 from headgate.testing.parse import end_of_brackets, read_quoted
 
 NULL = "<null>"
@@ -64,13 +64,13 @@ def read_rows(lines: Sequence[str]) -> ExpectedRows:
 
 
 def read_row(line: str) -> RowText:
+    """The cells of a line. Raises MalformedSpec."""
     cells: list[Cell] = []
     position, line = 0, line.strip()
     while position < len(line):
         cell, position = _cell(line, position)
         cells.append(cell)
-        while position < len(line) and line[position].isspace():
-            position += 1
+        position = skip_blanks(line, position)
     return tuple(cells)
 
 
@@ -83,7 +83,7 @@ def write_cell(value: Value) -> str:
     if value is None:
         return NULL
     text = value_text(value)
-    return text if isinstance(value, str) is False or _stands_bare(text) else _quoted(text)
+    return text if not isinstance(value, str) or _stands_bare(text) else quoted(text)
 
 
 def _stands_bare(text: str) -> bool:
@@ -107,7 +107,8 @@ def _cell(line: str, start: int) -> tuple[Cell, int]:
     return Cell(None if text == NULL else text), end
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """The text in double quotes, which ``parse.read_quoted`` reads."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
 
@@ -152,12 +153,8 @@ def check_rows(expected: ExpectedRows, actual: Result, ordered: bool) -> None:
         found = align(expected.lines, found)
     rewritten = actual.lines() if ordered else tuple(sorted(actual.lines()))
     head = (write_row(names), "----") if expected.header is not None else ()
-    raise Mismatch(
-        "the rows are not the expected ones",
-        _expected_lines(expected),
-        tuple(found) or (EMPTY,),
-        (*head, *rewritten),
-    )
+    what, wanted = "the rows are not the expected ones", _expected_lines(expected)
+    raise Mismatch(what, wanted, tuple(found) or (EMPTY,), (*head, *rewritten))
 
 
 def align(expected: Sequence[Item], found: Sequence[Item]) -> list[Item]:
@@ -169,6 +166,17 @@ def align(expected: Sequence[Item], found: Sequence[Item]) -> list[Item]:
             left.remove(one)
             ordered.append(one)
     return ordered + left
+
+
+def as_written(
+    expected: Sequence[Item], actual: Sequence[Item], same: Callable[[Item, Item], bool], line: Callable[[Item], str]
+) -> list[str]:
+    """The lines of what was found. What was expected is shown as the spec writes it, so that a diff leaves it out."""
+    left, lines = list(expected), []
+    for one in actual:
+        place = next((index for index, other in enumerate(left[:1000]) if same(other, one)), None)
+        lines.append(line(one if place is None else left.pop(place)))
+    return lines
 
 
 def differences(
@@ -197,6 +205,7 @@ def differences(
 def _pair_slowly(
     missing: list[Item], extra: list[Item], same: Callable[[Item, Item], bool]
 ) -> tuple[list[Item], list[Item]]:
+    """Compare every item with every other, unless that would take too long."""
     if len(missing) * len(extra) > 1_000_000:
         return missing, extra
     still = []

@@ -70,6 +70,7 @@ def until(
     since = time.monotonic()
     while not stop.is_set():
         try:
+            # The last attempt has its full time, so that it fails with a reason.
             return attempt(Deadline(max(deadline.left, LAST)))
         except GiveUp as end:
             raise end.error from end

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +33,10 @@ from psycopg import sql
 
 from headgate.embedded.process import lifeline_command
 from headgate.embedded.world import Progress, World
+from headgate.processes import last_lines, program_environment
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import RegistryError
-from headgate.serve.client import EngineClient, EngineProcess, last_lines, program_environment
+from headgate.serve.client import STOP_TIMEOUT, EngineClient, EngineProcess
 from headgate.serve.errors import EngineDidNotStart, EngineError
 from headgate.testing.context import SpecContext, Variables
 
@@ -79,6 +80,8 @@ class RunningEngine(Protocol):
 
 
 class StartEngine(Protocol):
+    """How an environment starts its engine. Tests give another one."""
+
     def __call__(self, home: Path, project: SpecProject) -> RunningEngine:
         """``home`` is the folder for the log and the warehouse, the same for all engines of a run."""
 
@@ -105,8 +108,8 @@ class SpecEngine(EngineProcess):
             raise EngineDidNotStart(str(project.folder), reason, str(self.log), last_lines(self.log))
         self.project = project.folder
 
-    def stop(self, patience: float = 90.0) -> None:
-        super().stop(patience)
+    def stop(self, timeout: float = STOP_TIMEOUT) -> None:
+        super().stop(timeout)
         self._commands.close()
 
     def kill(self) -> None:
@@ -182,6 +185,7 @@ class SpecEnvironment:
         if database is not None:
             create_database(self.world, database)
         self._open(SpecProject(folder, self.world.folder, database))
+        # Only now: the engine has left the project before, so none of its tasks can write again.
         if self._cleanup is not None:
             self._cleanup.remove()
         self._cleanup = Cleanup(self.world, database)
@@ -230,6 +234,7 @@ class SpecEnvironment:
         self._start_again()
 
     def _start_again(self) -> None:
+        """Start an engine on the project of the file. Raises KeyboardInterrupt if the run was interrupted."""
         self._engine = None
         if self._interrupted.is_set():
             raise KeyboardInterrupt
@@ -260,6 +265,7 @@ def open_environment(
 
 
 def _variables(context: SpecContext, seed: str) -> Variables:
+    """The variables that every file has. Addresses are asked for when they are used, which starts the service."""
     variables = Variables(
         {
             "bootstrap": lambda: context.kafka,
@@ -281,18 +287,13 @@ class Cleanup:
         self._world = world
         self._database = database
         running = _running(world)
-        self._topics = _topics(world) if "kafka" in running else frozenset()
-        self._subjects = _subjects(world) if "registry" in running else frozenset()
-        self._indexes = _indexes(world) if "opensearch" in running else frozenset()
+        self._before = {service: find(world) for service, (find, _) in _CONTENTS.items() if service in running}
 
     def remove(self) -> None:
         running = _running(self._world)
-        if "kafka" in running:
-            _delete_topics(self._world, _topics(self._world) - self._topics)
-        if "registry" in running:
-            _delete_subjects(self._world, _subjects(self._world) - self._subjects)
-        if "opensearch" in running:
-            _delete_indexes(self._world, _indexes(self._world) - self._indexes)
+        for service, (find, delete) in _CONTENTS.items():
+            if service in running and (new := find(self._world) - self._before.get(service, frozenset())):
+                delete(self._world, new)
         if self._database is not None:
             drop_database(self._world, self._database)
 
@@ -327,8 +328,6 @@ def _topics(world: World) -> frozenset[str]:
 
 
 def _delete_topics(world: World, names: frozenset[str]) -> None:
-    if not names:
-        return
     admin = AdminClient({"bootstrap.servers": world.kafka(), "log_level": 0})
     for deleted in admin.delete_topics(sorted(names), operation_timeout=TIMEOUT).values():
         with suppress(KafkaException):  # the topic is gone already
@@ -342,7 +341,6 @@ def _subjects(world: World) -> frozenset[str]:
 
 def _delete_subjects(world: World, names: frozenset[str]) -> None:
     """Delete subjects in rounds: one that others refer to can be deleted only after them."""
-    left = sorted(names)
     with RegistryClient([world.registry()]) as registry:
         for permanent in (False, True):
             left = sorted(names)
@@ -369,3 +367,11 @@ def _indexes(world: World) -> frozenset[str]:
 def _delete_indexes(world: World, names: frozenset[str]) -> None:
     for name in names:
         httpx.delete(f"{world.elasticsearch()}/{name}", timeout=TIMEOUT, trust_env=False)
+
+
+# What a file may leave in a service: how to list it, and how to delete it.
+_CONTENTS: dict[str, tuple[Callable[[World], frozenset[str]], Callable[[World, frozenset[str]], None]]] = {
+    "kafka": (_topics, _delete_topics),
+    "registry": (_subjects, _delete_subjects),
+    "opensearch": (_indexes, _delete_indexes),
+}

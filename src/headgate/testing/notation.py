@@ -122,19 +122,19 @@ class Written:
 
 
 def read_written(text: str) -> list[Written]:
+    """The JSON values of a text with the exact text of each. Raises MalformedSpec."""
     values: list[Written] = []
-    position = _skip(text, 0)
+    position = skip_blanks(text, 0)
     while position < len(text):
         try:
             value, end = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            raise MalformedSpec(
-                f'"{_short(text[position:])}" is no JSON value', "Text is written in double quotes."
-            ) from error
+            problem = f'"{_short(text[position:])}" is no JSON value'
+            raise MalformedSpec(problem, "Text is written in double quotes.") from error
         if end < len(text) and not text[end].isspace():
             raise MalformedSpec(f'"{_short(text[position:])}" is no JSON value', "Blanks separate values.")
         values.append(Written(value, text[position:end]))
-        position = _skip(text, end)
+        position = skip_blanks(text, end)
     return values
 
 
@@ -160,7 +160,7 @@ def canonical(value: Json) -> Hashable:
         case None | bool():
             return ("constant", value)
         case float() if not math.isfinite(value):
-            return ("text", special(value))
+            return ("text", _text(value))  # NaN, Infinity or -Infinity
         case float():
             return ("number", Decimal(repr(value)))
         case int() | Decimal():
@@ -203,7 +203,7 @@ def write_json(value: Json) -> str:
         case Decimal():
             return str(value)
         case float() if not math.isfinite(value):
-            return f'"{special(value)}"'
+            return f'"{_text(value)}"'
         case dict():
             return "{" + ", ".join(f"{_text(key)}: {write_json(member)}" for key, member in value.items()) + "}"
         case list():
@@ -212,17 +212,12 @@ def write_json(value: Json) -> str:
             return _text(value)
 
 
-def special(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
-
-
 def _text(value: bool | int | float | str | None) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _skip(text: str, position: int) -> int:
+def skip_blanks(text: str, position: int) -> int:
+    """The position of the next character that is no blank."""
     while position < len(text) and text[position].isspace():
         position += 1
     return position

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from headgate.errors import HeadgateError
 from headgate.testing.errors import MalformedSpec
+from headgate.testing.notation import skip_blanks
 from headgate.testing.records import FORMATS
 from headgate.text.lexer import tokenize
 
@@ -34,30 +35,27 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Succeeds:
-    """`> SQL;` with the expected rows. Without lines, any rows will do."""
+class Statement:
+    """A step that sends SQL. ``block`` is what must come out of it."""
 
     line: int
     sql: str
-    rows: Block
+    block: Block
 
 
-@dataclass(frozen=True, slots=True)
-class Fails:
+class Succeeds(Statement):
+    """`> SQL;` with the expected rows. Without lines, any rows are accepted."""
+
+
+class Fails(Statement):
     """`! SQL;` with its checks."""
 
-    line: int
-    sql: str
-    checks: Block
 
-
-@dataclass(frozen=True, slots=True)
-class Prints:
+class Prints(Statement):
     """`? SQL;` with the text that it must print."""
 
-    line: int
-    sql: str
-    text: Block
+
+_STATEMENTS: dict[str, type[Succeeds | Fails | Prints]] = {">": Succeeds, "!": Fails, "?": Prints}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +102,14 @@ def read_duration(written: str) -> float:
 
 
 def read_arguments(text: str) -> tuple[Argument, ...]:
+    """The arguments of an action: `name=value` or `value`, with quotes where a value has blanks."""
     arguments: list[Argument] = []
-    position = _skip_blanks(text, 0)
+    position = skip_blanks(text, 0)
     while position < len(text):
         named = _NAME.match(text, position)
         value, position = _value(text, named.end() if named else position)
         arguments.append(Argument(value, named[1] if named else None))
-        position = _skip_blanks(text, position)
+        position = skip_blanks(text, position)
     return tuple(arguments)
 
 
@@ -151,6 +150,7 @@ def read_quoted(text: str, start: int) -> tuple[str, int]:
 
 
 def _value(text: str, start: int) -> tuple[str, int]:
+    """One value and the position behind it: quoted, JSON, or up to the next blank."""
     opening = text[start : start + 1]
     if opening == '"':
         return read_quoted(text, start)
@@ -176,12 +176,6 @@ def _bare(text: str, start: int) -> tuple[str, int]:
             value.append(text[position])
             position += 1
     return "".join(value), position
-
-
-def _skip_blanks(text: str, position: int) -> int:
-    while position < len(text) and text[position].isspace():
-        position += 1
-    return position
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +205,15 @@ def parse_spec(path: str, text: str, check: Callable[[ActionCall], None]) -> Spe
 
 
 class _Reader:
+    """Reads a file line by line. A mistake is noted, and reading goes on below it, so that all are found at once."""
+
     def __init__(self, text: str) -> None:
-        self.lines = text.removeprefix("\ufeff").split("\n")
-        self.lines = [line.removesuffix("\r") for line in self.lines]
+        self.lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
         self.at = 0
         self.faults: list[SpecFault] = []
 
     def formats(self) -> tuple[str, ...]:
+        """The formats of the line `format:` before the first step; empty without one."""
         self._skip()
         found = _FORMAT.fullmatch(self._line()) if self.at < len(self.lines) else None
         if found is None:
@@ -226,13 +222,12 @@ class _Reader:
         names = tuple(name.strip() for name in found[1].split(","))
         unknown = [name for name in names if name not in FORMATS]
         if unknown:
-            self._fault(
-                self.at,
-                MalformedSpec(f'format "{unknown[0]}" is not known', f"Formats are {', '.join(FORMATS)}."),
-            )
+            error = MalformedSpec(f'format "{unknown[0]}" is not known', f"Formats are {', '.join(FORMATS)}.")
+            self._fault(self.at, error)
         return names
 
     def steps(self, check: Callable[[ActionCall], None]) -> list[Step]:
+        """All steps. A step with a mistake is left out together with its block."""
         found: list[Step] = []
         self._skip()
         while self.at < len(self.lines):
@@ -250,26 +245,16 @@ class _Reader:
 
     def _step(self) -> Step:
         line, number = self._line(), self.at + 1
-        match line[0]:
-            case ">":
-                sql = self._statement()
-                return Succeeds(number, sql, self._block())
-            case "!":
-                sql = self._statement()
-                return Fails(number, sql, self._checks())
-            case "?":
-                sql = self._statement()
-                return Prints(number, sql, self._block())
-            case "$":
-                return self._call()
-            case _:
-                self.at += 1
-                if _FORMAT.fullmatch(line):
-                    raise MalformedSpec(
-                        "format: stands below the first step",
-                        "Write it as the first line after the comments.",
-                    )
-                raise MalformedSpec(f'a line begins with "{line[:1]}", which is no step', _KINDS)
+        if kind := _STATEMENTS.get(line[0]):
+            sql = self._statement()
+            return kind(number, sql, self._checks() if kind is Fails else self._block())
+        if line[0] == "$":
+            return self._call()
+        self.at += 1
+        if _FORMAT.fullmatch(line):
+            advice = "Write it as the first line after the comments."
+            raise MalformedSpec("format: stands below the first step", advice)
+        raise MalformedSpec(f'a line begins with "{line[:1]}", which is no step', _KINDS)
 
     def _call(self) -> ActionCall:
         number = self.at + 1

@@ -61,6 +61,7 @@ class ProtobufCodec:
             raise InvalidRecord("$", f"the bytes are no such message ({error})") from error
 
     def _message(self, name: str | None) -> Descriptor:
+        """The message of a name, with or without the package. Raises InvalidRecord with similar names."""
         known = _messages(self._file)
         if name is None:
             return next(iter(known.values()))
@@ -93,6 +94,7 @@ def _messages(file: FileDescriptor) -> Mapping[str, Descriptor]:
 
 
 def _read_message(descriptor: Descriptor, value: Json, path: str) -> Message:
+    """A message from its notation. Raises InvalidRecord with the path."""
     message = GetMessageClass(descriptor)()
     try:
         if _read_well_known(message, value):
@@ -111,6 +113,7 @@ def _read_message(descriptor: Descriptor, value: Json, path: str) -> Message:
 
 
 def _set(message: Message, field: FieldDescriptor, value: Json, path: str) -> None:
+    """Set one field. The library raises for a value of another kind or out of range."""
     try:
         if _is_map(field):
             _set_map(getattr(message, field.name), field, value, path)
@@ -203,6 +206,7 @@ def _read_well_known(message: Message, value: Json) -> bool:
 
 
 def _write_message(message: Message) -> Json:
+    """The notation of a message. Well-known messages have one of their own."""
     source: Any = message
     match message.DESCRIPTOR.full_name:
         case "google.protobuf.Timestamp":
@@ -224,6 +228,7 @@ def _write_message(message: Message) -> Json:
 
 
 def _write_field(message: Message, field: FieldDescriptor) -> Json:
+    """The notation of one field, None if it has presence and is not set."""
     value = getattr(message, field.name)
     if _is_map(field):
         _, inner = _entry(field)

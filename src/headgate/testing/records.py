@@ -62,8 +62,10 @@ class Records:
             case None:
                 return wire.encode(schema_id, encode_plain("json", written))
 
-    def decode(self, data: bytes, format_: str | None) -> Decoded:
+    def decode(self, data: bytes | None, format_: str | None) -> Decoded:
         """Decode a key or a value. Without a format, the frame tells it; data without a frame is JSON."""
+        if data is None:
+            return Decoded(None)
         if format_ in ("json", "text", "bytes"):
             return Decoded(decode_plain(format_, data))
         if format_ is None and data[:1] != b"\x00":
@@ -82,6 +84,7 @@ class Records:
                 return Decoded(codec.decode(framed.payload), is_loose=True)
 
     def _codec(self, schema_id: int) -> AvroCodec | ProtobufCodec | None:
+        """The codec of a schema. None for JSON Schema, whose records are plain JSON."""
         if schema_id not in self._codecs:
             registry = self._registry()
             schema = registry.schema_by_id(schema_id)
@@ -120,6 +123,7 @@ def encode_plain(format_: str, written: Written) -> bytes:
 
 
 def decode_plain(format_: str, data: bytes) -> Json:
+    """The value of bytes in a plain format. Raises InvalidRecord."""
     if format_ == "bytes":
         return data.hex()
     try:

@@ -74,6 +74,7 @@ def _services(step: parse.Step) -> Iterator[str]:
 
 
 def _services_of_action(call: parse.ActionCall) -> Iterator[str]:
+    """An action uses the service of its family, and those that its arguments and body name."""
     family = call.action.partition("-")[0]
     if family in SERVICES:
         yield family
@@ -265,6 +266,7 @@ def run_files(files: Sequence[SpecFile], settings: Settings, open_job: OpenJob) 
 
     ``open_job`` opens the environment of a job, given its number from 1 on. With several jobs, files that disrupt
     services run alone and last. What a job cannot go on with ends the run and is raised here."""
+    # More jobs than files that can run side by side would only start worlds.
     jobs = min(settings.jobs, sum(not file.is_alone for file in files))
     if jobs > 1:
         yield from _Jobs(files, jobs, settings, open_job).outcomes()
@@ -284,11 +286,11 @@ class _Jobs:
         self._environments: list[SpecEnvironment] = []
         self._ended: queue.SimpleQueue[Outcome | BaseException | None] = queue.SimpleQueue()
         # Daemons: if one hangs, a second Ctrl-C still ends the process, and the kernel then ends its engine.
-        self._threads = [
-            threading.Thread(target=self._work, args=(number,), daemon=True) for number in range(1, jobs + 1)
-        ]
+        numbers = range(1, jobs + 1)
+        self._threads = [threading.Thread(target=self._work, args=(number,), daemon=True) for number in numbers]
 
     def outcomes(self) -> Iterator[Outcome]:
+        """Start the jobs, and yield outcomes until all have ended. If the caller stops, the jobs are interrupted."""
         for thread in self._threads:
             thread.start()
         running = len(self._threads)
@@ -343,13 +345,9 @@ def run_file(file: SpecFile, environment: SpecEnvironment, settings: Settings) -
 
 
 def _run_steps(
-    file: SpecFile,
-    spec: parse.Spec,
-    format_: str | None,
-    environment: SpecEnvironment,
-    settings: Settings,
-    edits: list[Edit],
-) -> Failure | None:
+    file: SpecFile, spec: parse.Spec, format_: str | None, environment: SpecEnvironment, settings: Settings, edits: list[Edit]
+) -> Failure | None:  # fmt: skip
+    """Run the steps of a file once. Returns the failure of the first step that does not hold."""
     line = 1
     try:
         context = environment.new_context(file.services, settings.timeout, settings.rewrite)
@@ -368,6 +366,7 @@ def _run_steps(
 
 
 def run_step(step: parse.Step, context: SpecContext) -> None:
+    """Run one step. Raises what did not hold."""
     match step:
         case parse.Succeeds():
             expect_rows(step, context)

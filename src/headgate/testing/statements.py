@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from headgate.errors import Diagnostic, HeadgateError
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows, table_lines, value_text
-from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
+from headgate.testing.compare import Result, check_rows, read_rows
 from headgate.testing.context import SETTLED, Deadline, GiveUp, SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.parse import Fails, Prints, Succeeds
@@ -41,6 +41,7 @@ class StatementKind:
 
 
 def statement_kind(sql: str) -> StatementKind:
+    """What kind of statement it is, from the words outside of brackets."""
     words = _top_level_words(sql)
     text = " ".join(words)
     endless = words[:1] == ["SUBSCRIBE"] or "EMIT CHANGES" in text
@@ -50,25 +51,23 @@ def statement_kind(sql: str) -> StatementKind:
 
 
 def expect_rows(step: Succeeds, context: SpecContext) -> None:
+    """`>`: the statement succeeds with the expected rows. Only what reads or never ends is tried again."""
     sql = context.variables.fill(step.sql)
-    expected = read_rows(context.fill(step.rows))
+    expected = read_rows(context.fill(step.block))
     kind = statement_kind(sql)
 
-    def attempt(deadline: Deadline) -> None:
-        if kind.is_endless:
-            _follow(context.engine.client, sql, expected, deadline)
-        else:
-            check_rows(expected, query(context.engine.client, sql, deadline), kind.is_ordered)
+    most = len(expected.rows or ()) if kind.is_endless else None
 
-    if kind.is_query or kind.is_endless:
-        context.eventually(attempt, step.rows)
-    else:
-        context.eventually(_once(attempt), step.rows)
+    def attempt(deadline: Deadline) -> None:
+        check_rows(expected, query(context.engine.client, sql, deadline, most), kind.is_ordered and not kind.is_endless)
+
+    context.eventually(attempt if kind.is_query or kind.is_endless else _once(attempt), step.block)
 
 
 def expect_error(step: Fails, context: SpecContext) -> None:
+    """`!`: the statement fails with an error for which all checks hold."""
     sql = context.variables.fill(step.sql)
-    checks = context.fill(step.checks)
+    checks = context.fill(step.block)
     watch = _ErrorWatch(context)
 
     def attempt(deadline: Deadline) -> None:
@@ -136,8 +135,9 @@ def busy_tasks(context: SpecContext, deadline: Deadline, task: str | None = None
 
 
 def expect_text(step: Prints, context: SpecContext) -> None:
+    """`?`: the statement prints the expected text."""
     sql = context.variables.fill(step.sql)
-    expected = [line.rstrip() for line in context.fill(step.text)]
+    expected = [line.rstrip() for line in context.fill(step.block)]
 
     def attempt(deadline: Deadline) -> None:
         actual = text_of(query(context.engine.client, sql, deadline))
@@ -145,30 +145,36 @@ def expect_text(step: Prints, context: SpecContext) -> None:
             raise Mismatch("the text is not the expected one", tuple(expected), tuple(actual), _as_block(actual))
 
     again = statement_kind(sql).is_query
-    context.eventually(attempt if again else _once(attempt), step.text)
+    context.eventually(attempt if again else _once(attempt), step.block)
 
 
-def execute(client: EngineClient, sql: str, deadline: Deadline) -> Result:
-    """Run a script and return the result of its last statement that has one. Raises StatementFailed."""
+def execute(client: EngineClient, sql: str, deadline: Deadline, most: int | None = None) -> Result:
+    """Run a script and return the result of its last statement that has one. Raises StatementFailed.
+
+    ``most`` is for a query that never ends: it is cancelled when so many rows have come.
+    """
     columns: tuple[Column, ...] = ()
     rows: list[Row] = []
-    for event in client.run(sql, max(1.0, deadline.left)):
-        match event:
-            case Columns(found):
-                columns, rows = found, []
-            case Rows(more):
-                rows += more
-            case Failed(diagnostic):
-                raise StatementFailed(diagnostic)
-            case Notice() | Progress() | Done():
-                pass
+    with closing(client.run(sql, max(1.0, deadline.left))) as events:
+        for event in events:
+            match event:
+                case Columns(found):
+                    columns, rows = found, []
+                case Rows(more):
+                    rows += more
+                case Failed(diagnostic):
+                    raise StatementFailed(diagnostic)
+                case Notice() | Progress() | Done():
+                    pass
+            if most is not None and columns and len(rows) >= most:
+                break
     return Result(columns, tuple(rows))
 
 
-def query(client: EngineClient, sql: str, deadline: Deadline) -> Result:
+def query(client: EngineClient, sql: str, deadline: Deadline, most: int | None = None) -> Result:
     """Like ``execute``, but an error of the engine is a failed step, and final if it is about the text."""
     try:
-        return execute(client, sql, deadline)
+        return execute(client, sql, deadline, most)
     except StatementFailed as failed:
         error = StepFailed("the statement failed, and had to succeed", failed.diagnostic.render())
         raise GiveUp(error) if is_about_text(failed.diagnostic.code) else error from failed
@@ -200,26 +206,6 @@ def matches(expected: Sequence[str], actual: Sequence[str]) -> bool:
         else:
             reachable = {at + 1 for at in reachable if at < len(text) and text[at] == line}
     return len(text) in reachable
-
-
-def _follow(client: EngineClient, sql: str, expected: ExpectedRows, deadline: Deadline) -> None:
-    """Read a query that never ends until as many rows are there as expected, and cancel it."""
-    columns: tuple[Column, ...] = ()
-    rows: list[Row] = []
-    with closing(client.run(sql, max(1.0, deadline.left))) as events:
-        for event in events:
-            match event:
-                case Columns(found):
-                    columns = found
-                case Rows(more):
-                    rows += more
-                case Failed(diagnostic):
-                    raise StepFailed("the statement failed, and had to succeed", diagnostic.render())
-                case Notice() | Progress() | Done():
-                    continue
-            if expected.rows is None or len(rows) >= len(expected.rows):
-                break
-    check_rows(expected, Result(columns, tuple(rows)), ordered=False)
 
 
 def _once(attempt: Callable[[Deadline], None]) -> Callable[[Deadline], None]:

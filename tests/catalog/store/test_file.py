@@ -20,7 +20,7 @@ from headgate.catalog.errors import (
     NotACatalog,
 )
 from headgate.catalog.store import database as opening
-from headgate.catalog.store.migrations import REFUSED, format_of, migrations, newest_format
+from headgate.catalog.store.database import REFUSED, format_of, migrations, newest_format
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind
@@ -28,6 +28,7 @@ from tests.catalog.building import created
 
 pytestmark = pytest.mark.unit
 
+FORMAT = newest_format(migrations())
 NEWER = (*migrations(), "CREATE TABLE added (\n  a TEXT);\nINSERT INTO added\nSELECT name FROM objects;")
 
 
@@ -64,7 +65,7 @@ def test_an_older_catalog_is_brought_up_to_date_by_a_writer(path: Path) -> None:
 def test_an_older_catalog_is_not_for_readers(path: Path) -> None:
     with pytest.raises(CatalogTooOld) as caught:
         SqliteReader(path, scripts=NEWER)
-    assert (caught.value.version, caught.value.wanted) == (3, 4)
+    assert (caught.value.version, caught.value.wanted) == (FORMAT, FORMAT + 1)
 
 
 def test_a_catalog_with_definitions_of_another_form_is_refused_and_left_alone(path: Path) -> None:
@@ -83,14 +84,16 @@ def test_a_newer_catalog_is_refused_and_left_alone(path: Path) -> None:
     for kind in (SqliteStore, SqliteReader):
         with pytest.raises(CatalogTooNew) as caught:
             kind(path)
-        assert caught.value.detail() == "The file has format 4, and this version reads formats up to 3."
+        assert caught.value.detail() == (
+            f"The file has format {FORMAT + 1}, and this version reads formats up to {FORMAT}."
+        )
     assert path.read_bytes() == before
 
 
 def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
     with pytest.raises(CatalogDamaged):
         SqliteStore(path, scripts=(*NEWER, "CREATE TABLE more (a TEXT);\nDROP TABLE nowhere;"))
-    assert run(path, "PRAGMA user_version") == [(3,)]
+    assert run(path, "PRAGMA user_version") == [(FORMAT,)]
     assert run(path, "SELECT count(*) FROM sqlite_master WHERE name IN ('added', 'more')") == [(0,)]
     SqliteStore(path).close()
 
@@ -99,7 +102,7 @@ def test_a_migration_waits_for_the_lease(path: Path) -> None:
     with SqliteStore(path):
         with pytest.raises(LeaseHeld):
             SqliteStore(path, scripts=NEWER)
-        assert run(path, "PRAGMA user_version") == [(3,)]
+        assert run(path, "PRAGMA user_version") == [(FORMAT,)]
 
 
 def test_a_migration_must_end_its_last_statement(path: Path) -> None:

@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ from headgate.catalog.tasks import (
     Ledger,
     Mark,
     Quarantined,
+    QuarantineFolder,
     State,
     TaskStatus,
 )
@@ -130,12 +132,12 @@ def test_a_text_that_is_not_unicode_is_refused(store: SqliteStore) -> None:
 
 def test_history_tells_what_changed_in_order_with_cause_and_statement(store: SqliteStore) -> None:
     view = create(store, Kind.VIEW, "v")
-    store.commit([ObjectRenamed(view, "w")], cause="schema 7 of orders-value", position="orders/0/42")
+    store.commit([ObjectRenamed(view, "w")], cause="schema 7 of orders-value", position=KafkaRecord("orders", 0, 42))
     store.commit([ObjectDropped(view)], cause="statement", statement="DROP VIEW w")
     lines = [(e.object, e.change, e.cause, e.position, e.statement) for e in store.history()]
     assert lines == [
         ("v", "created view", "statement", None, "CREATE VIEW v"),
-        ("w", "renamed from v to w", "schema 7 of orders-value", "orders/0/42", None),
+        ("w", "renamed from v to w", "schema 7 of orders-value", KafkaRecord("orders", 0, 42), None),
         ("w", "dropped view", "statement", None, "DROP VIEW w"),
     ]
     assert [e.sequence for e in store.history(view)] == [1, 2, 3]
@@ -295,7 +297,9 @@ def test_a_replayed_batch_quarantines_each_record_once(store: SqliteStore) -> No
     )
     store.quarantine([bad])
     store.quarantine([bad])
-    assert store.quarantined() == store.quarantined(sink) == (bad,)
+    assert store.quarantined(raw=True) == store.quarantined(sink, raw=True) == (bad,)
+    assert store.quarantined() == (replace(bad, raw=None),)
+    assert (store.count_quarantined(sink), store.count_quarantined(source), store.count_in_catalog(sink)) == (1, 0, 1)
 
 
 def test_a_replay_lets_some_records_go_and_says_why_others_stay(store: SqliteStore) -> None:
@@ -307,7 +311,7 @@ def test_a_replay_lets_some_records_go_and_says_why_others_stay(store: SqliteSto
     store.quarantine([first, second, elsewhere])
     changed = replace(second, reason="still bad", path="$.value.x", schema_id=4)
     store.release([first], [changed])
-    assert store.quarantined() == (changed, elsewhere)
+    assert store.quarantined(raw=True) == (changed, elsewhere)
 
 
 def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteStore) -> None:
@@ -333,6 +337,54 @@ def test_what_a_dropped_task_quarantines_with_its_last_batch_is_not_kept(store: 
     store.commit([ObjectDropped(sink)], cause="statement")
     store.quarantine([Quarantined(source, sink, KafkaRecord("o", 0, 1), NOW, None, None, None, "trailing bytes")])
     assert store.quarantined() == ()
+
+
+def folder(name: str, source: int, sink: int, batch: int, records: int = 7) -> QuarantineFolder:
+    return QuarantineFolder(name, source, sink, batch, records)
+
+
+def test_the_records_of_a_folder_are_shown_when_a_commit_names_it(store: SqliteStore) -> None:
+    source, sink = create(store, Kind.SOURCE, "o"), create(store, Kind.SINK, "s")
+    ledger = Ledger(sink, 1, 0, 5, at(0))
+    store.advance(None, ledger)
+    first, failed = folder("a", source, sink, 1), folder("lost", source, sink, 1)
+    store.open_folders(sink, [failed])
+    store.open_folders(sink, [first])
+    assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((), (failed,))
+    store.advance(ledger, replace(ledger, number=1), [], [first])
+    assert store.quarantine_folders(sink) == store.quarantine_folders() == (first,)
+    assert (store.quarantine_folders(source), store.count_quarantined(sink), store.count_in_catalog(sink)) == ((), 7, 0)
+    store.forget_folder(failed)
+    store.forget_folder(first)  # does nothing: it is kept
+    assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((first,), ())
+
+
+def test_a_folder_of_a_later_attempt_at_a_batch_takes_the_place_of_the_first(store: SqliteStore) -> None:
+    source, sink = create(store, Kind.SOURCE, "o"), create(store, Kind.SINK, "s")
+    first, second, third = (folder(name, source, sink, 1) for name in "abc")
+    for each in (first, second):
+        store.open_folders(sink, [each])
+        store.reject(sink, 1, [], [each])
+    assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((second,), (first,))
+    store.open_folders(sink, [third])
+    store.replace_folders([second], third)
+    assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((third,), (first, second))
+    store.replace_folders([third], None)
+    assert store.quarantine_folders() == ()
+
+
+def test_folders_of_dropped_tasks_and_of_batches_that_were_cut_short_are_to_be_removed(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "catalog.db", clock=lambda: NOW) as store:
+        source, sink = create(store, Kind.SOURCE, "o"), create(store, Kind.SINK, "s")
+        kept, unfinished = folder("a", source, sink, 1), folder("b", source, sink, 2)
+        store.open_folders(sink, [kept])
+        store.reject(sink, 1, [], [kept])
+        store.open_folders(sink, [unfinished])
+    with SqliteStore(tmp_path / "catalog.db", clock=lambda: NOW) as store:
+        assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((kept,), (unfinished,))
+        assert store.leaving_folders(NOW - timedelta(seconds=1)) == ()
+        store.commit([ObjectDropped(sink)], cause="statement")
+        assert (store.quarantine_folders(), set(store.leaving_folders(NOW))) == ((), {kept, unfinished})
 
 
 def test_a_status_is_told_also_when_there_is_no_room_to_store_it(store: SqliteStore) -> None:
@@ -365,3 +417,17 @@ def test_a_megabyte_statement_that_touches_many_objects_is_stored_once(store: Sq
     store.commit(changes, cause="statement", statement=text)
     assert {e.statement for e in store.history()} == {text}
     assert sum(file.stat().st_size for file in path.parent.iterdir()) < 5_000_000
+
+
+def test_a_task_has_a_uuid_from_its_creation_to_its_end(store: SqliteStore, path: Path) -> None:
+    sink, other = create(store, Kind.SINK, "s"), create(store, Kind.SINK, "t")
+    given = store.task_uuid(sink)
+    assert len(given) == 32
+    assert given != store.task_uuid(other)
+    store.commit([TaskStateSet(sink, DesiredTaskState.PAUSED)], cause="statement")
+    store.close()
+    with SqliteStore(path) as again:
+        assert again.task_uuid(sink) == given
+        again.commit([ObjectDropped(sink)], cause="statement")
+        with pytest.raises(InternalError):
+            again.task_uuid(sink)

@@ -152,7 +152,7 @@ def test_a_registry_without_users_does_not_open_itself_to_the_network(
         ("read-write ada", 0o600, "line 1 is not understood"),
         ("# nobody\n", 0o600, "it names no user"),
         ("admin ada s3cret", 0o600, "line 1 is not understood"),
-        ("read-write ada s3cret", 0o644, "others than its owner can use it"),
+        ("read-write ada s3cret", 0o644, "users other than its owner can read or write it"),
         (None, 0o600, "No such file or directory"),
     ],
 )

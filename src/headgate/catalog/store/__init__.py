@@ -1,20 +1,21 @@
-"""Where a catalog lives between processes. The only part of the catalog that touches files, clock and processes.
+"""The stored catalog. The only part of the catalog that touches files, the clock and processes.
 
-In: lists of changes, each committed whole or not at all with its history and events. Out: snapshots. `Store` is
-the port; `sqlite` implements it with one file, one writer by lease and any number of readers. What the engine
-records beside the catalog (progress, quarantine) goes through the same writer. May import all of
-`headgate.catalog`.
+In: lists of changes, each committed whole or not at all, with its history and events. Out: snapshots. `Store` is the port.
+`sqlite` implements it with one file, one writer by lease and any number of readers. The progress of tasks and the quarantine
+go through the same writer. May import all of `headgate.catalog`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, Commit
 from headgate.catalog.history import Entry, Event
-from headgate.catalog.tasks import Ledger, Mark, Quarantined, TaskStatus
+from headgate.catalog.positions import RecordPosition
+from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder, TaskStatus
 
 
 class Reader(Protocol):
@@ -31,11 +32,24 @@ class Reader(Protocol):
 
     def statuses(self) -> tuple[TaskStatus, ...]: ...
 
+    def task_uuid(self, task: int) -> str:
+        """What identifies a task outside of the catalog, given when it was created. Other catalogs have other ones."""
+
     def ledger(self, task: int) -> Ledger | None: ...
 
     def mark(self, task: int) -> Mark | None: ...
 
-    def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]: ...
+    def quarantined(self, task: int | None = None, *, raw: bool = False) -> tuple[Quarantined, ...]:
+        """The rejected records that are in the catalog itself. Their bytes are read only if ``raw`` says so."""
+
+    def quarantine_folders(self, task: int | None = None) -> tuple[QuarantineFolder, ...]:
+        """The folders of the warehouse that hold the other rejected records."""
+
+    def count_quarantined(self, task: int) -> int:
+        """How many rejected records there are in both places. Reads none of them."""
+
+    def count_in_catalog(self, task: int) -> int:
+        """How many of them are in the catalog itself."""
 
     def close(self) -> None: ...
 
@@ -49,7 +63,7 @@ class Store(Reader, Protocol):
         *,
         cause: str,
         statement: str | None = None,
-        position: str | None = None,
+        position: RecordPosition | None = None,
         planned: int | None = None,
     ) -> Catalog:
         """All the changes or none, durable on return. `planned` is the version that the changes were made for;
@@ -73,12 +87,33 @@ class Store(Reader, Protocol):
     def raise_epoch(self, above: int) -> None:
         """Make all further epochs larger than one that a target holds: the catalog was restored from an old copy."""
 
-    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
+    def advance(
+        self,
+        expected: Ledger | None,
+        new: Ledger,
+        rejected: Sequence[Quarantined] | None = (),
+        folders: Sequence[QuarantineFolder] = (),
+    ) -> None:
         """Compare-and-set of a task's progress, with the rejected records of the batch, which replace those of earlier
-        attempts. None: `reject` has stored them. Raises LedgerMoved."""
+        attempts. ``folders`` were opened before and are full. None for ``rejected``: `reject` has stored all of them.
+        Raises LedgerMoved."""
 
-    def reject(self, task: int, number: int, records: Iterable[Quarantined]) -> None:
+    def reject(
+        self, task: int, number: int, records: Iterable[Quarantined], folders: Sequence[QuarantineFolder] = ()
+    ) -> None:
         """Store many rejected records of a batch before its ledger moves."""
+
+    def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
+        """Announce folders before anything is written to them. Their records are shown when a commit names them."""
+
+    def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None:
+        """Show the records of another folder, or of none, in place of those of the old ones."""
+
+    def leaving_folders(self, before: datetime) -> tuple[QuarantineFolder, ...]:
+        """The folders to remove, as far as no commit has named them since this time."""
+
+    def forget_folder(self, folder: QuarantineFolder) -> None:
+        """The folder is removed."""
 
     def save_mark(self, task: int, mark: Mark) -> None: ...
 

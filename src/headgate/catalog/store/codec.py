@@ -57,7 +57,7 @@ def definition_text(definition: Create | None) -> str | None:
 
 @lru_cache(maxsize=10_000)
 def read_definition(text: str | None) -> Create | None:
-    """Kept by its text: a reader loads the whole catalog again after each commit of the writer."""
+    """Read a stored definition. Cached, because a reader loads the whole catalog again after each commit of the writer."""
     if text is None:
         return None
     found = from_json(json.loads(text))
@@ -68,7 +68,7 @@ def read_definition(text: str | None) -> Create | None:
 
 @lru_cache(maxsize=4096)
 def read_type(text: str) -> Type:
-    """Most columns of a catalog share a few types, so each text is parsed once."""
+    """Read a stored type. Cached, because most columns of a catalog share a few types."""
     return parse_type(text)
 
 
@@ -153,6 +153,6 @@ def _names_of_fields(cls: type) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(field.name for field in fields), required
 
 
-# Found once: a catalog has thousands of definitions, each with dozens of nodes.
+# Computed once, because a catalog has thousands of definitions with dozens of nodes each.
 _FIELDS = {cls: _names_of_fields(cls) for cls in _NODES.values()}
 _STORED_NAMES = {cls: [field.name for field in _stored_fields(cls)] for cls in _NODES.values()}

@@ -1,25 +1,15 @@
-"""Open the SQLite file, run transactions, and translate the errors of SQLite for users."""
+"""Open the SQLite file and bring it to the newest format, run transactions, and translate the errors of SQLite for users."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
-from headgate.catalog.errors import (
-    CatalogBusy,
-    CatalogDamaged,
-    CatalogError,
-    CatalogFull,
-    CatalogNotConvertible,
-    CatalogTooNew,
-    CatalogTooOld,
-    CatalogUnreachable,
-    NotACatalog,
-    NotUnicode,
-)
-from headgate.catalog.store.migrations import REFUSED, format_of, migrate, newest_format
+from headgate.catalog import errors
 from headgate.errors import InternalError
 
 APPLICATION_ID = 0x48474154  # "HGAT", in the header of the file
@@ -27,15 +17,15 @@ BUSY_SECONDS = 10.0
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-# A limit on the size of files shows itself as a failed write, a full disk also as a failed extension of the -shm file.
+# A limit on file sizes appears as a failed write, and a full disk also as a failed extension of the -shm file.
 _FULL = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 
 
 def connect(path: Path, scripts: tuple[str, ...], *, writer: bool) -> sqlite3.Connection:
-    """A connection to a catalog that is known to be one of ours and of a format we can use.
+    """A connection to a catalog. Raises if the file is not a catalog or has a format that we cannot use.
 
-    A writer creates the file if there is none, and may find an older format, which `migrate` then changes. A reader
-    creates and changes nothing.
+    A writer creates the file if there is none, and may open an older format, which `migrate` then converts. A reader creates
+    and changes nothing.
     """
     with translated(path):
         database = _open(path, writer=writer)
@@ -76,28 +66,28 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as failure:
         raise _meaning(failure, str(path)) from failure
     except UnicodeEncodeError as failure:
-        raise NotUnicode() from failure
+        raise errors.NotUnicode() from failure
     except OSError as failure:
-        raise CatalogUnreachable(str(path), failure.strerror or "unknown reason") from failure
+        raise errors.CatalogUnreachable(str(path), failure.strerror or "unknown reason") from failure
 
 
-def _meaning(failure: sqlite3.Error, path: str) -> CatalogError:
+def _meaning(failure: sqlite3.Error, path: str) -> errors.CatalogError:
     extended = getattr(failure, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     primary = extended & 0xFF
     if primary in _DAMAGED:
-        return CatalogDamaged(path, str(failure))
+        return errors.CatalogDamaged(path, str(failure))
     if primary == sqlite3.SQLITE_FULL or extended in _FULL:
-        return CatalogFull(path)
+        return errors.CatalogFull(path)
     if primary in _BUSY:
-        return CatalogBusy(path)
+        return errors.CatalogBusy(path)
     if primary in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH):
-        return CatalogDamaged(path, str(failure))  # our own statements do not fail on a sound file
-    return CatalogUnreachable(path, str(failure))
+        return errors.CatalogDamaged(path, str(failure))  # our own statements do not fail on an intact file
+    return errors.CatalogUnreachable(path, str(failure))
 
 
 def _open(path: Path, *, writer: bool) -> sqlite3.Connection:
     if writer:
-        path.touch(mode=0o600)  # statements may hold what is nobody else's business; -wal and -shm take the same mode
+        path.touch(mode=0o600)  # statements may contain private data; SQLite gives -wal and -shm the same mode
     database = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
@@ -113,16 +103,16 @@ def _check_format(database: sqlite3.Connection, path: Path, scripts: tuple[str, 
     ours = database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     empty = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if not ours and not empty:
-        raise NotACatalog(str(path))
+        raise errors.NotACatalog(str(path))
     found, newest = format_of(database), newest_format(scripts)
     if found > newest:
-        raise CatalogTooNew(str(path), found, newest)
+        raise errors.CatalogTooNew(str(path), found, newest)
     if 0 < found <= REFUSED:
-        raise CatalogNotConvertible(str(path), found, newest)
+        raise errors.CatalogNotConvertible(str(path), found, newest)
     if found == 0 and not writer:
-        raise CatalogUnreachable(str(path), "nothing has been written to it yet")
+        raise errors.CatalogUnreachable(str(path), "nothing has been written to it yet")
     if found < newest and not writer:
-        raise CatalogTooOld(str(path), found, newest)
+        raise errors.CatalogTooOld(str(path), found, newest)
 
 
 def _make_ready(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
@@ -140,3 +130,50 @@ def _make_ready(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
+
+
+# formats of the file
+
+# The formats of the file, in order: `0001_initial.sql`, `0002_….sql`, … A script, once released, is never edited. Number n
+# brings a file of format n-1 to format n; the format stands in `user_version`. All that are missing run in one transaction.
+MIGRATIONS = files("headgate.catalog.store") / "migrations"
+REFUSED = 3  # formats up to this one were never released, and stored definitions in another form
+
+
+@cache
+def migrations() -> tuple[str, ...]:
+    """The scripts. The first makes the tables of an empty file."""
+    found = sorted(file.name for file in MIGRATIONS.iterdir())
+    numbers = [int(name.partition("_")[0]) for name in found]
+    if numbers != list(range(1, len(found) + 1)):
+        raise InternalError(f"the catalog's migrations are not numbered without gaps: {numbers}")
+    return tuple(MIGRATIONS.joinpath(name).read_text("utf-8") for name in found)
+
+
+def format_of(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def newest_format(scripts: tuple[str, ...]) -> int:
+    return REFUSED + len(scripts)
+
+
+def migrate(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
+    """Bring the file to the newest format. Call it inside a write transaction."""
+    done = max(0, format_of(database) - REFUSED)
+    for script in scripts[done:]:
+        for statement in _statements(script):
+            database.execute(statement)
+    database.execute(f"PRAGMA user_version = {newest_format(scripts)}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, to be run one by one: sqlite3's own executescript would commit the transaction first."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        raise InternalError("a migration ends in the middle of a statement")

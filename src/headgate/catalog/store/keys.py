@@ -1,7 +1,7 @@
-"""Where the key to the secrets comes from, and where secrets are read that the catalog only points to.
+"""Reads the key that encrypts secrets, and the secrets that the catalog only refers to.
 
-The key is in the environment (`HEADGATE_SECRET_KEY`), or else in a file beside the catalog that only its owner can
-read. Several keys, the newest first, are separated by commas: the first seals, all open.
+The key is in the environment (`HEADGATE_SECRET_KEY`), otherwise in a file beside the catalog that only its owner can read.
+Several keys are separated by commas, the newest first: the first one encrypts, all of them decrypt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def key_file_beside(catalog: Path) -> Path:
 
 
 class Keys:
-    """The keys of one catalog. They are read at each use, so that a key file that others can read is refused."""
+    """The keys of one catalog. The file is read and its mode checked at each use: others must not be able to read it."""
 
     def __init__(self, file: Path, environment: Mapping[str, str]) -> None:
         self._file = file
@@ -41,7 +41,7 @@ class Keys:
         return Vault(self._read(), f'file "{self._file}"')
 
     def reveal(self, catalog: Catalog, secret: Object) -> Secret:
-        """The value of a secret, at the moment of its use. The catalog may be one in which it is only planned yet."""
+        """The value of a secret. The secret may exist only in the catalog of a plan so far."""
         name, source = catalog.display_name(secret.id), catalog.secrets[secret.id]
         match source:
             case EncryptedSecret():
@@ -100,7 +100,7 @@ def _move(part: Path, path: Path, *, exclusive: bool) -> None:
         part.replace(path)
         return
     try:
-        os.link(part, path)  # unlike a rename, fails where another process was quicker, whose key then holds
+        os.link(part, path)  # unlike a rename, this fails if another process was faster; its key is used then
     except FileExistsError:
         return
 

@@ -1,8 +1,8 @@
 """The lease: which process may write to the catalog.
 
 One process holds it, identified by host, pid and start time, as long as it renews it. It is a row that is read and written
-inside write transactions, so that no two processes hold it. `Heartbeat` renews it, and tells an engine that was stopped
-and woken that its time is over.
+inside write transactions, so that no two processes hold it. `Heartbeat` renews it, and ends an engine that was stopped for
+too long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ log = logging.getLogger(__name__)
 TIME_TO_LIVE = timedelta(seconds=30)  # without a heartbeat; then another process may take the lease
 BEAT_EVERY = 2.0  # seconds between heartbeats
 OLDEST_BEAT = 25.0  # seconds; a holder with an older heartbeat ends itself before another may take the lease
-WATCH_EVERY = 0.5  # seconds; two looks must find the heartbeat too old, so that a woken process can renew it first
+WATCH_EVERY = (
+    0.5  # seconds between checks; two must find the heartbeat too old, so that a woken process can renew it first
+)
 
 # Counts the time that the machine slept, because the heartbeat in the catalog grows older meanwhile.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -114,8 +116,7 @@ def take(database: sqlite3.Connection, path: Path, me: Process, now: datetime) -
 def heartbeat(database: sqlite3.Connection, path: Path, mine: Lease, now: datetime) -> None:
     """Record that the holder is alive, or raise `LeaseLost`. Every write transaction begins with this."""
     done = database.execute(
-        "UPDATE lease SET heartbeat = ? WHERE epoch = ? AND holder = ?",
-        (to_micros(now), mine.epoch, mine.holder),
+        "UPDATE lease SET heartbeat = ? WHERE epoch = ? AND holder = ?", (to_micros(now), mine.epoch, mine.holder)
     )
     if done.rowcount != 1:
         raise LeaseLost(str(path), mine.epoch, _who(read(database)))
@@ -227,7 +228,7 @@ class Heartbeat:
             try:
                 self._renew()
             except Exception as error:  # noqa: BLE001 - the watch ends the process if it lasts
-                if str(error) != logged:  # once as long as it lasts
+                if str(error) != logged:  # logged once while it lasts
                     log.warning("could not renew the lease: %s", error)
                 logged = str(error)
 

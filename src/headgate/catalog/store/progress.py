@@ -11,10 +11,12 @@ from headgate.catalog.tasks import (
     Ledger,
     Mark,
     Quarantined,
+    QuarantineFolder,
     State,
     TaskStatus,
     require_ledger,
 )
+from headgate.errors import InternalError
 
 
 def write_status(database: sqlite3.Connection, status: TaskStatus) -> None:
@@ -39,6 +41,13 @@ def read_statuses(database: sqlite3.Connection) -> Iterator[TaskStatus]:
             task, State(state), from_micros(since), error, batch, read, skipped, lag, batches, seconds, committed,
             failures,
         )  # fmt: skip
+
+
+def read_uuid(database: sqlite3.Connection, task: int) -> str:
+    row = database.execute("SELECT uuid FROM task_uuids WHERE task = ?", (task,)).fetchone()
+    if row is None:
+        raise InternalError(f"task {task} has no uuid")
+    return str(row[0])
 
 
 def write_ledger(database: sqlite3.Connection, expected: Ledger | None, new: Ledger) -> None:
@@ -72,9 +81,10 @@ def read_mark(database: sqlite3.Connection, task: int) -> Mark | None:
     return None if row is None else Mark(None if row[0] is None else load_positions(row[0]), row[1])
 
 
-def clear_rejected(database: sqlite3.Connection, task: int, number: int) -> None:
+def clear_rejected(database: sqlite3.Connection, task: int, number: int, now: int) -> None:
     """Forget what an earlier attempt at the batch put into the quarantine."""
     database.execute("DELETE FROM quarantine WHERE task = ? AND batch = ?", (task, number))
+    database.execute(_LEAVE + " WHERE task = ? AND batch = ? AND state = 'kept'", (now, task, number))
 
 
 def write_quarantine(database: sqlite3.Connection, batch: int | None, records: Iterable[Quarantined]) -> None:
@@ -109,11 +119,75 @@ def update_quarantine(database: sqlite3.Connection, records: Iterable[Quarantine
     )
 
 
-def read_quarantine(database: sqlite3.Connection, task: int | None) -> Iterator[Quarantined]:
+def read_quarantine(database: sqlite3.Connection, task: int | None, *, raw: bool) -> Iterator[Quarantined]:
+    """Without ``raw``, no bytes of records are read."""
     rows = database.execute(
-        "SELECT object, task, position, time, schema_id, path, expected, reason, raw"
+        f"SELECT object, task, position, time, schema_id, path, expected, reason, {'raw' if raw else 'NULL'}"
         " FROM quarantine WHERE ?1 IS NULL OR task = ?1 ORDER BY sequence",
         (task,),
     )
     for object_, task_, position, time, *rest in rows:
         yield Quarantined(object_, task_, load_record(position), from_micros(time), *rest)
+
+
+def count_in_catalog(database: sqlite3.Connection, task: int) -> int:
+    """How many quarantined records of a task are in the catalog itself. Reads only an index."""
+    (held,) = database.execute("SELECT count(*) FROM quarantine WHERE task = ?", (task,)).fetchone()
+    return int(held)
+
+
+# Folders. A folder is known before its first file is written, and until its last one is removed, so that none is forgotten.
+
+_LEAVE = "UPDATE quarantine_folders SET state = 'leaving', since = ?"
+
+
+def open_folders(database: sqlite3.Connection, task: int, folders: Iterable[QuarantineFolder], now: int) -> None:
+    """Announce the folders that a task is going to write. Others that it was writing are what a failed attempt left."""
+    database.execute(_LEAVE + " WHERE task = ? AND state = 'writing'", (now, task))
+    database.executemany(
+        "INSERT INTO quarantine_folders VALUES (?,?,?,?,?,'writing',?)",
+        [(folder.name, folder.object, folder.task, folder.batch, folder.records, now) for folder in folders],
+    )
+
+
+def keep_folder(database: sqlite3.Connection, folder: QuarantineFolder, now: int) -> None:
+    """Show the records of a folder. That of a task that was dropped meanwhile is leaving already, and stays so."""
+    database.execute(
+        "UPDATE quarantine_folders SET state = 'kept', since = ? WHERE name = ? AND state = 'writing'",
+        (now, folder.name),
+    )
+
+
+def drop_folder(database: sqlite3.Connection, folder: QuarantineFolder, now: int) -> None:
+    database.execute(_LEAVE + " WHERE name = ?", (now, folder.name))
+
+
+def drop_unfinished_folders(database: sqlite3.Connection, now: int) -> None:
+    """Those that engines before this one were writing."""
+    database.execute(_LEAVE + " WHERE state = 'writing'", (now,))
+
+
+def drop_orphaned_folders(database: sqlite3.Connection, now: int) -> None:
+    """Those of tasks and sources that were dropped."""
+    database.execute(
+        _LEAVE + " WHERE state != 'leaving' AND (task NOT IN (SELECT id FROM objects)"
+        " OR object NOT IN (SELECT id FROM objects))",
+        (now,),
+    )
+
+
+def read_folders(database: sqlite3.Connection, task: int | None) -> Iterator[QuarantineFolder]:
+    yield from _folders(database, "WHERE state = 'kept' AND (?1 IS NULL OR task = ?1) ORDER BY batch, name", (task,))
+
+
+def read_leaving_folders(database: sqlite3.Connection, before: int) -> Iterator[QuarantineFolder]:
+    yield from _folders(database, "WHERE state = 'leaving' AND since <= ?", (before,))
+
+
+def forget_folder(database: sqlite3.Connection, folder: QuarantineFolder) -> None:
+    database.execute("DELETE FROM quarantine_folders WHERE name = ? AND state = 'leaving'", (folder.name,))
+
+
+def _folders(database: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[QuarantineFolder]:
+    rows = database.execute("SELECT name, object, task, batch, records FROM quarantine_folders " + where, values)
+    return (QuarantineFolder(*row) for row in rows)

@@ -1,15 +1,17 @@
-"""Read and write a snapshot as rows of tables. Only the difference between two snapshots is written."""
+"""Read and write a snapshot, its history and its events as rows. Only the difference between two snapshots is written."""
 
 from __future__ import annotations
 
-import gc
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
-from typing import assert_never
 
+from headgate.catalog.apply import AppliedChange, object_id_of
 from headgate.catalog.catalog import Catalog, build_catalog
+from headgate.catalog.changes import Commit, ObjectCreated, SecretChanged
+from headgate.catalog.history import Entry, Event, describe, event_of
 from headgate.catalog.objects import (
     NO_COMMENT,
     Column,
@@ -20,7 +22,8 @@ from headgate.catalog.objects import (
     Growth,
     Object,
 )
-from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource
+from headgate.catalog.positions import dump_record, load_record
+from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource, redacted_statement
 from headgate.catalog.store.codec import definition_text, read_definition, read_type, type_text
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.statement import Kind
@@ -67,18 +70,6 @@ def read_catalog(database: sqlite3.Connection) -> Catalog:
     )
 
 
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Turn the garbage collector off. It takes a third of the time of a large read and finds nothing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def _delete(database: sqlite3.Connection, ids: Iterable[int]) -> None:
     rows = [(i,) for i in ids]
     database.executemany("DELETE FROM objects WHERE id = ?", rows)
@@ -118,7 +109,7 @@ def _column_row(object_id: int, position: int, c: Column) -> tuple[object, ...]:
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:
     """Delete what was recorded about a dropped task. History and events stay."""
-    for table in ("task_status", "ledgers", "marks", "quarantine"):
+    for table in ("task_status", "task_uuids", "ledgers", "marks", "quarantine"):
         database.execute(f"DELETE FROM {table} WHERE task = ?", (gone,))
     database.execute("DELETE FROM quarantine WHERE object = ?", (gone,))
 
@@ -133,27 +124,22 @@ def _write_desired(database: sqlite3.Connection, old: dict[int, DesiredTaskState
     database.executemany("DELETE FROM desired WHERE task = ?", [(i,) for i in old.keys() - new.desired.keys()])
     changed = [(i, d.value) for i, d in new.desired.items() if old.get(i) is not d]
     database.executemany("INSERT OR REPLACE INTO desired VALUES (?,?)", changed)
+    uuids = [(i, uuid.uuid4().hex) for i in new.desired.keys() - old.keys()]
+    database.executemany("INSERT INTO task_uuids VALUES (?,?)", uuids)
+
+
+_SECRETS: dict[str, type[SecretSource]] = {"sealed": EncryptedSecret, "environment": FromEnvironment, "file": FromFile}
+_SECRET_PLACES = {source: place for place, source in _SECRETS.items()}
 
 
 def _secret_row(source: SecretSource) -> tuple[str, str]:
-    match source:
-        case EncryptedSecret():
-            return "sealed", source.token
-        case FromEnvironment():
-            return "environment", source.name
-        case FromFile():
-            return "file", source.path
-        case _:
-            assert_never(source)
+    """The place of a secret, and what is kept of it there."""
+    (content,) = astuple(source)
+    return _SECRET_PLACES[type(source)], content
 
 
 def _secret(place: str, content: str) -> SecretSource:
-    made: dict[str, Callable[[str], SecretSource]] = {
-        "sealed": EncryptedSecret,
-        "environment": FromEnvironment,
-        "file": FromFile,
-    }
-    return made[place](content)
+    return _SECRETS[place](content)
 
 
 def _read_columns(database: sqlite3.Connection) -> dict[int, list[Column]]:
@@ -185,39 +171,91 @@ def _read_objects(
         "SELECT id, kind, parent, name, created, statement, definition, growth, body, next_column,"
         " explicit, imported, suppressed FROM objects ORDER BY id"
     )
-    return [
-        Object(
-            id_,
-            Kind(kind),
-            parent,
-            name,
-            from_micros(created),
-            statement,
-            read_definition(definition),
-            tuple(columns.get(id_, ())),
-            None if growth is None else Growth(growth),
-            None if body is None else read_type(body),
-            tuple(dependencies.get(id_, ())),
-            _comment(*comment),
-            next_column,
-        )
-        for (
-            id_,
-            kind,
-            parent,
-            name,
-            created,
-            statement,
-            definition,
-            growth,
-            body,
-            next_column,
-            *comment,
-        ) in rows
-    ]
+    found = []
+    for id_, kind, parent, name, created, statement, definition, growth, body, next_column, *comment in rows:
+        made = Object(
+            id_, Kind(kind), parent, name, from_micros(created), statement, read_definition(definition),
+            tuple(columns.get(id_, ())), growth and Growth(growth), body and read_type(body),
+            tuple(dependencies.get(id_, ())), _comment(*comment), next_column,
+        )  # fmt: skip
+        found.append(made)
+    return found
 
 
 def _comment(explicit: str | None, imported: str | None, suppressed: int) -> Comment:
     if explicit is None and imported is None and not suppressed:
-        return NO_COMMENT  # nearly all are; sharing one halves what a large catalog takes
+        return NO_COMMENT  # most comments are empty; sharing one object halves the memory of a large catalog
     return Comment(explicit, imported, bool(suppressed))
+
+
+# history and events
+
+
+def append_history(database: sqlite3.Connection, unit: Commit, steps: Sequence[AppliedChange], now: datetime) -> None:
+    """Append the lines and events of one statement."""
+    text = shown_statement(steps, unit.statement)
+    written = None if text is None else _write_statement(database, text)
+    time, position = to_micros(now), None if unit.position is None else dump_record(unit.position)
+    database.executemany(
+        "INSERT INTO history (time, object_id, object, change, cause, position, statement) VALUES (?,?,?,?,?,?,?)",
+        [
+            (time, object_id_of(step.change), step.name_after, line, unit.cause, position, written)
+            for step in steps
+            for line in describe(step)
+        ],
+    )
+    for step in steps:
+        append_event(database, object_id_of(step.change), step.name_after, event_of(step.change), _detail(step), now)
+
+
+def append_event(
+    database: sqlite3.Connection, object_id: int, name: str, event: str, detail: str | None, now: datetime
+) -> Event:
+    row = (to_micros(now), object_id, name, str(event), detail)
+    done = database.execute("INSERT INTO events (time, object_id, object, event, detail) VALUES (?,?,?,?,?)", row)
+    return Event(done.lastrowid or 0, now, object_id, name, str(event), detail)
+
+
+def read_history(database: sqlite3.Connection, object_id: int | None) -> Iterator[Entry]:
+    rows = database.execute(
+        "SELECT h.sequence, h.time, h.object_id, h.object, h.change, h.cause, h.position, s.text"
+        " FROM history h LEFT JOIN statements s ON s.id = h.statement"
+        " WHERE ?1 IS NULL OR h.object_id = ?1 ORDER BY h.sequence",
+        (object_id,),
+    )
+    for sequence, time, id_, name, change, cause, position, statement in rows:
+        at = None if position is None else load_record(position)
+        yield Entry(sequence, from_micros(time), id_, name, change, cause, at, statement)
+
+
+def read_events(database: sqlite3.Connection, after: int) -> Iterator[Event]:
+    rows = database.execute(
+        "SELECT sequence, time, object_id, object, event, detail FROM events WHERE sequence > ? ORDER BY sequence",
+        (after,),
+    )
+    for sequence, time, *rest in rows:
+        yield Event(sequence, from_micros(time), *rest)
+
+
+def shown_statement(steps: Sequence[AppliedChange], statement: str | None) -> str | None:
+    """The text of the statement for the history. A statement with a secret is replaced by one without."""
+    redacted = [text for text in map(_redacted, steps) if text is not None]
+    return ";\n".join(redacted) if redacted else statement
+
+
+def _redacted(step: AppliedChange) -> str | None:
+    match step.change:
+        case ObjectCreated(new, source) if source is not None:
+            return redacted_statement("CREATE", new.name, source)
+        case SecretChanged(_, source) if step.after is not None:
+            return redacted_statement("ALTER", step.after.name, source)
+        case _:
+            return None
+
+
+def _detail(step: AppliedChange) -> str | None:
+    return "; ".join(describe(step)) or None
+
+
+def _write_statement(database: sqlite3.Connection, text: str) -> int | None:
+    return database.execute("INSERT INTO statements (text) VALUES (?)", (text,)).lastrowid

@@ -1,7 +1,7 @@
 """The catalog in one SQLite file: one writer by lease, many readers, every commit whole.
 
-The writer keeps the snapshot in memory and writes only what a commit changed; a reader asks the file for its
-version and reads it again when that moved. Instances may be used from several threads.
+The writer keeps the snapshot in memory and writes only what a commit changed. A reader reads the file again when its version
+has changed. Instances may be used from several threads.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from headgate.catalog.changes import Change, Commit, SecretChanged
 from headgate.catalog.errors import CatalogChanged, CatalogDamaged, CatalogError, CatalogFull
 from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
+from headgate.catalog.positions import RecordPosition
 from headgate.catalog.secrets import EncryptedSecret, Secret
 from headgate.catalog.store import lease as leases
-from headgate.catalog.store import log, progress
-from headgate.catalog.store.database import connect, transaction
+from headgate.catalog.store import progress, rows
+from headgate.catalog.store.database import connect, migrate, migrations, transaction
 from headgate.catalog.store.keys import Keys, key_file_beside
 from headgate.catalog.store.lease import Lease
-from headgate.catalog.store.migrations import migrate, migrations
-from headgate.catalog.store.rows import read_catalog, read_version, write_difference
-from headgate.catalog.tasks import Ledger, Mark, Quarantined, TaskStatus
+from headgate.catalog.store.rows import read_catalog, read_version, to_micros, write_difference
+from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder, TaskStatus
 
 EPOCHS_PER_LEASE = 2**20  # starts of one task that an engine can count
 REJECTED_AT_ONCE = 500  # rejected records that are stored in one transaction
@@ -52,11 +52,7 @@ class SqliteReader:
     _writer = False
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        environment: Mapping[str, str] = os.environ,
-        scripts: tuple[str, ...] | None = None,
+        self, path: Path, *, environment: Mapping[str, str] = os.environ, scripts: tuple[str, ...] | None = None
     ) -> None:
         self.path = path
         self.keys = Keys(key_file_beside(path), environment)
@@ -77,13 +73,17 @@ class SqliteReader:
         return self.keys.reveal(catalog, catalog.get(secret))
 
     def history(self, object_id: int | None = None) -> tuple[Entry, ...]:
-        return self._all(lambda database: log.read_history(database, object_id))
+        return self._all(lambda database: rows.read_history(database, object_id))
 
     def events(self, after: int = 0) -> tuple[Event, ...]:
-        return self._all(lambda database: log.read_events(database, after))
+        return self._all(lambda database: rows.read_events(database, after))
 
     def statuses(self) -> tuple[TaskStatus, ...]:
         return self._all(progress.read_statuses)
+
+    def task_uuid(self, task: int) -> str:
+        with self._reading() as database:
+            return progress.read_uuid(database, task)
 
     def ledger(self, task: int) -> Ledger | None:
         with self._reading() as database:
@@ -93,8 +93,20 @@ class SqliteReader:
         with self._reading() as database:
             return progress.read_mark(database, task)
 
-    def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]:
-        return self._all(lambda database: progress.read_quarantine(database, task))
+    def quarantined(self, task: int | None = None, *, raw: bool = False) -> tuple[Quarantined, ...]:
+        return self._all(lambda database: progress.read_quarantine(database, task, raw=raw))
+
+    def quarantine_folders(self, task: int | None = None) -> tuple[QuarantineFolder, ...]:
+        return self._all(lambda database: progress.read_folders(database, task))
+
+    def count_quarantined(self, task: int) -> int:
+        with self._reading() as database:
+            folders = progress.read_folders(database, task)
+            return progress.count_in_catalog(database, task) + sum(folder.records for folder in folders)
+
+    def count_in_catalog(self, task: int) -> int:
+        with self._reading() as database:
+            return progress.count_in_catalog(database, task)
 
     def close(self) -> None:
         with self._lock:
@@ -160,7 +172,7 @@ class SqliteStore(SqliteReader):
         *,
         cause: str,
         statement: str | None = None,
-        position: str | None = None,
+        position: RecordPosition | None = None,
         planned: int | None = None,
     ) -> Catalog:
         """See `Store.commit`."""
@@ -175,22 +187,23 @@ class SqliteStore(SqliteReader):
             with self._writing() as database:
                 for unit in units:
                     after, done = apply_each(after, unit.changes)
-                    log.append(database, unit, done, self._clock())
+                    rows.append_history(database, unit, done, self._clock())
                 write_difference(database, before, after)
+                progress.drop_orphaned_folders(database, self._now())
             self._snapshot = after
             return after
 
     def emit(self, object_id: int, event: str, detail: str | None = None) -> Event:
         name = self.load().display_name(object_id)
         with self._writing() as database:
-            return log.append_event(database, object_id, name, event, detail, self._clock())
+            return rows.append_event(database, object_id, name, event, detail, self._clock())
 
     def heartbeat(self) -> None:
         with self._writing():
             pass
 
     def report(self, *statuses: TaskStatus) -> None:
-        """Store how tasks do. If there is no room, the statuses are kept here: they may be what says that there is none."""
+        """Store the statuses of tasks. If the disk is full they are kept in memory, because they may be what reports that."""
         try:
             with self._writing() as database:
                 for status in statuses:
@@ -214,22 +227,55 @@ class SqliteStore(SqliteReader):
                 raised = leases.raise_above(database, self._lease, above // EPOCHS_PER_LEASE)
             self._lease = raised
 
-    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
+    def advance(
+        self,
+        expected: Ledger | None,
+        new: Ledger,
+        rejected: Sequence[Quarantined] | None = (),
+        folders: Sequence[QuarantineFolder] = (),
+    ) -> None:
         def work(database: sqlite3.Connection) -> None:
             progress.write_ledger(database, expected, new)
             if rejected is not None:
-                progress.clear_rejected(database, new.task, new.number)
+                self._replace_rejected(database, new.task, new.number, folders)
                 progress.write_quarantine(database, new.number, rejected)
 
         self._grouped(work)
 
-    def reject(self, task: int, number: int, records: Iterable[Quarantined]) -> None:
-        """In pieces: the records come from Spark, and nobody else could write meanwhile."""
-        self._grouped(lambda database: progress.clear_rejected(database, task, number))
+    def reject(
+        self, task: int, number: int, records: Iterable[Quarantined], folders: Sequence[QuarantineFolder] = ()
+    ) -> None:
+        """In pieces, so that others can write meanwhile."""
+        self._grouped(lambda database: self._replace_rejected(database, task, number, folders))
         left = iter(records)
         while chunk := list(islice(left, REJECTED_AT_ONCE)):
             with self._writing() as database:
                 progress.write_quarantine(database, number, chunk)
+
+    def _replace_rejected(
+        self, database: sqlite3.Connection, task: int, number: int, folders: Sequence[QuarantineFolder]
+    ) -> None:
+        progress.clear_rejected(database, task, number, self._now())
+        for folder in folders:
+            progress.keep_folder(database, folder, self._now())
+
+    def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
+        with self._writing() as database:
+            progress.open_folders(database, task, folders, self._now())
+
+    def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None:
+        with self._writing() as database:
+            for each in old:
+                progress.drop_folder(database, each, self._now())
+            if new is not None:
+                progress.keep_folder(database, new, self._now())
+
+    def leaving_folders(self, before: datetime) -> tuple[QuarantineFolder, ...]:
+        return self._all(lambda database: progress.read_leaving_folders(database, to_micros(before)))
+
+    def forget_folder(self, folder: QuarantineFolder) -> None:
+        with self._writing() as database:
+            progress.forget_folder(database, folder)
 
     def save_mark(self, task: int, mark: Mark) -> None:
         self._grouped(lambda database: progress.write_mark(database, task, mark))
@@ -278,7 +324,11 @@ class SqliteStore(SqliteReader):
             migrate(self._database, self._scripts)
             if read_version(self._database) is None:
                 write_difference(self._database, None, empty_catalog(now))
+            progress.drop_unfinished_folders(self._database, to_micros(now))
         return lease
+
+    def _now(self) -> int:
+        return to_micros(self._clock())
 
     def _grouped(self, work: Callable[[sqlite3.Connection], None]) -> None:
         """Write in one transaction with all that other threads want to write at the same moment. Whoever gets the lock first

@@ -92,6 +92,7 @@ class Kafka:
         return Commands(server, setup=Command((*quick, *tool), placement.data, placement.user))
 
     def is_ready(self, placement: Placement) -> bool:
+        """A client is made only when the port is open: it would log and retry in the background."""
         if not accepts_connections(placement.port):
             return False
         admin = AdminClient({"bootstrap.servers": self.address(placement), "log_level": 0})

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headgate.embedded.errors import JavaTooNew
 from headgate.embedded.host import LOOPBACK, User, check_readable, http_get, private_file, private_folder
-from headgate.embedded.jars import cache_folder, fetch, find_java
+from headgate.embedded.jars import cache_folder, fetch, find_java, install_once
 from headgate.embedded.process import Command
 from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
 
@@ -66,27 +66,16 @@ class OpenSearch:
 
     name: ServiceName = "opensearch"
     requirements = Requirements(
-        ("opensearch", "opensearch-transport"),
-        memory=800,
-        disk=500,
-        start_timeout=180,
-        stop_timeout=15,
-        refuses_root=True,
-    )
+        ("opensearch", "opensearch-transport"), memory=800, disk=500, start_timeout=180, stop_timeout=15, refuses_root=True
+    )  # fmt: skip
 
     def prepare(self, placement: Placement) -> Commands:
         java = find_java()
         if java.version > NEWEST_JAVA:
             raise JavaTooNew(self.name, java.version, NEWEST_JAVA)
         home = install()
-        for folder in (
-            placement.data,
-            placement.data / "config",
-            placement.data / "data",
-            placement.data / "logs",
-            placement.data / "tmp",
-        ):
-            private_folder(folder, placement.user)
+        for name in ("", "config", "data", "logs", "tmp"):
+            private_folder(placement.data / name, placement.user)
         configure(placement)
         _check_reach(placement.user, java.path.resolve(), home, placement.data)
         return Commands(Command(_command(java.path, home, placement), placement.data, placement.user))
@@ -105,6 +94,7 @@ class OpenSearch:
 
 
 def _command(java: Path, home: Path, placement: Placement) -> tuple[str, ...]:
+    """The command line of the server. All paths are absolute, because it runs as another user under root."""
     options = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.security.manager=allow")
     # With log4j's shutdown hook besides OpenSearch's own, a stop hangs for 15 s until the kill, instead of taking 0.1 s.
     logging = ("-Dlog4j2.disable.jmx=true", "-Dlog4j.shutdownHookEnabled=false")
@@ -113,15 +103,8 @@ def _command(java: Path, home: Path, placement: Placement) -> tuple[str, ...]:
         f"-Dopensearch.path.home={home}",
         f"-Dopensearch.path.conf={placement.data / 'config'}",
     )
-    return (
-        str(java),
-        *options,
-        *logging,
-        *folders,
-        "-cp",
-        f"{home}/lib/*",
-        "org.opensearch.bootstrap.OpenSearch",
-    )
+    program = ("-cp", f"{home}/lib/*", "org.opensearch.bootstrap.OpenSearch")
+    return (str(java), *options, *logging, *folders, *program)
 
 
 def configure(placement: Placement) -> None:
@@ -153,30 +136,16 @@ def _check_reach(user: User | None, java: Path, home: Path, data: Path) -> None:
 
 
 def install() -> Path:
-    """The home folder: `lib`, and one folder per module with its descriptor and policy.
-
-    It is assembled under another name and then renamed, so that no process sees half of it.
-    """
+    """The home folder: `lib`, and one folder per module with its descriptor and policy."""
     jars = {name: fetch(f"opensearch-{name}") for name in ("lib", *MODULES)}
     home = cache_folder() / f"opensearch-{VERSION}-{_fingerprint(jars.values())}"
-    if not home.exists():
-        fresh = home.with_name(f"{home.name}.{os.getpid()}")
-        shutil.rmtree(fresh, ignore_errors=True)
-        _assemble(fresh, jars)
-        try:
-            fresh.rename(home)
-        except OSError:  # another process was faster
-            shutil.rmtree(fresh, ignore_errors=True)
+    install_once(home, lambda fresh: _assemble(fresh, jars))
     return home
 
 
 def _assemble(home: Path, jars: dict[str, tuple[Path, ...]]) -> None:
-    for name in (
-        "bin",
-        "extensions",
-        "modules",
-        "plugins",
-    ):  # OpenSearch would create them, but its user may not
+    """Fill a new home folder from the jars."""
+    for name in ("bin", "extensions", "modules", "plugins"):  # OpenSearch would create them, but its user may not
         _readable_folder(home / name)
     for name, files in jars.items():
         folder = _readable_folder(home / "lib" if name == "lib" else home / "modules" / name)
@@ -189,14 +158,8 @@ def _assemble(home: Path, jars: dict[str, tuple[Path, ...]]) -> None:
 
 
 def _descriptor(name: str, main: str) -> str:
-    fields = {
-        "name": name,
-        "description": name,
-        "version": VERSION,
-        "opensearch.version": VERSION,
-        "java.version": "17",
-        "classname": main,
-    }
+    versions = {"version": VERSION, "opensearch.version": VERSION, "java.version": "17"}
+    fields = {"name": name, "description": name, **versions, "classname": main}
     return "".join(f"{key}={value}\n" for key, value in fields.items())
 
 

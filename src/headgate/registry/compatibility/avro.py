@@ -50,6 +50,7 @@ class _Check:
     assumed: bool = False
 
     def run(self, reader: tree.AvroType, writer: tree.AvroType) -> tuple[Incompatibility, ...]:
+        """Compare until the set of incompatible pairs no longer grows."""
         while True:
             self.answers, self.assumed = {}, False
             found = self.compare(reader, writer, "$")
@@ -59,6 +60,7 @@ class _Check:
             self.incompatible = incompatible
 
     def compare(self, reader: tree.AvroType, writer: tree.AvroType, path: str) -> tuple[Incompatibility, ...]:
+        """The differences of one pair, from memory if it was compared before."""
         pair = (id(reader), id(writer))
         if pair in self.answers:
             return self.answers[pair]
@@ -72,6 +74,7 @@ class _Check:
         return answer
 
     def _differences(self, reader: tree.AvroType, writer: tree.AvroType, path: str) -> Iterator[Incompatibility]:
+        """The rules by kind of type. A union of the writer is taken apart first: every branch must be readable."""
         match reader, writer:
             case _, tree.Union():
                 for branch in writer.branches:
@@ -112,6 +115,7 @@ class _Check:
         yield from reasons
 
     def _fields(self, reader: tree.Record, writer: tree.Record, path: str) -> Iterator[Incompatibility]:
+        """Every field of the reader must be written, or have a default. Fields that only the writer has are skipped."""
         for index, member in enumerate(reader.fields):
             place = f"{path}.fields[{index}]"
             sources = _writer_fields(member, writer)

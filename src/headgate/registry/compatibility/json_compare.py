@@ -1,7 +1,7 @@
-"""Two JSON Schemas compared: all differences, and those that keep the new one from reading what the old one wrote.
+"""Two JSON Schemas compared: the differences that keep the new one from reading what the old one wrote.
 
-The kinds of differences, and which of them are compatible, are those of Confluent's registry, because clients rely on its
-answers. Drafts 4 to 2020-12 are read. Known to be too lenient, like Confluent's registry: `if`, `then` and `else` do not
+The kinds of differences are those of Confluent's registry, because clients rely on its answers; those that it calls
+compatible are not looked for. Drafts 4 to 2020-12 are read. Known to be too lenient, like Confluent's registry: `if`, `then` and `else` do not
 count, and two schemas that Kafka Connect marks as bytes are the same whatever their type.
 
 Members of `allOf` (a product), `anyOf` and `oneOf` (sums) are matched regardless of their order: as many members as the
@@ -29,14 +29,9 @@ Key = tuple[int, int, bool]
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
     """Every change from `writer` to `reader` that Confluent's registry calls incompatible under BACKWARD."""
     results = PairResults(_loader(writer), _loader(reader))
-    found = (change for change in Differences(results, skips_compatible=True).run() if not change.is_compatible)
+    found = Differences(results).run()
     named = (Incompatibility(change.pointer, change.kind, change.message()) for change in found)
     return tuple(dict.fromkeys(named))
-
-
-def differences(old: ParsedSchema, new: ParsedSchema) -> tuple[n.Difference, ...]:
-    """Every change from `old` to `new`, compatible or not."""
-    return Differences(PairResults(_loader(old), _loader(new)), skips_compatible=False).run()
 
 
 def _loader(parsed: ParsedSchema) -> Loader:
@@ -73,41 +68,41 @@ class PairResults:
         # Compared in rounds, so that a pair is compared again after most pairs that it depends on.
         self._waiting: dict[Key, None] = {}
         self._known: dict[Key, tuple[n.Node, n.Node]] = {}
-        self._askers: dict[Key, set[Key]] = {}
-        self._asking: Key | None = None
+        self._dependents: dict[Key, set[Key]] = {}
+        self._comparing: Key | None = None
         self.compare(old.root(), new.root())
         while self._waiting:
             waiting, self._waiting = self._waiting, {}
             for key in waiting:
-                self._ask(key)
+                self._compare_again(key)
 
     def compare(self, old: n.Node | None, new: n.Node | None) -> list[n.Difference]:
         """The result for an inner pair as far as it is known: empty, or `INCOMPATIBLE`."""
         if old is None or new is None:
-            return _added_or_removed(old, new)
+            return _added(old, new)
         old, new, key = self.sides.follow(old, new)
-        if self._asking is not None:
-            self._askers.setdefault(key, set()).add(self._asking)
+        if self._comparing is not None:
+            self._dependents.setdefault(key, set()).add(self._comparing)
         if key not in self._known:
             self._known[key] = (old, new)
             self._waiting[key] = None
         return [n.INCOMPATIBLE] if key in self.incompatible else []
 
-    def _ask(self, key: Key) -> None:
+    def _compare_again(self, key: Key) -> None:
+        """Compare one pair again, and put the pairs that depend on it in the queue if it turns out incompatible."""
         if key in self.incompatible:
             return
-        self._asking, self.sides.negated = key, key[2]
-        if not n.all_compatible(changes(*self._known[key], self, self.sides)):
+        self._comparing, self.sides.negated = key, key[2]
+        if changes(*self._known[key], self, self.sides):
             self.incompatible.add(key)
-            self._waiting.update(dict.fromkeys(self._askers.pop(key, ())))
+            self._waiting.update(dict.fromkeys(self._dependents.pop(key, ())))
 
 
 class Differences:
     """Where two schemas differ. A pair that occurs inside itself is reported only at its outer path."""
 
-    def __init__(self, results: PairResults, *, skips_compatible: bool) -> None:
+    def __init__(self, results: PairResults) -> None:
         self._results, self._sides = results, results.sides
-        self._skips_compatible = skips_compatible
         self._answers: dict[Key, list[n.Difference]] = {}
         self._open: set[Key] = set()
 
@@ -117,12 +112,14 @@ class Differences:
         return tuple(change for change in found if change.kind != n.INCOMPATIBLE.kind)
 
     def compare(self, old: n.Node | None, new: n.Node | None) -> list[n.Difference]:
+        """The differences of an inner pair. Pairs that are known to be compatible are not looked into."""
         if old is None or new is None:
-            return _added_or_removed(old, new)
+            return _added(old, new)
         old, new, key = self._sides.follow(old, new)
-        is_incompatible = key in self._results.incompatible
-        if key in self._open or (self._skips_compatible and not is_incompatible):
-            return [n.INCOMPATIBLE] if is_incompatible else []
+        if key not in self._results.incompatible:
+            return []
+        if key in self._open:
+            return [n.INCOMPATIBLE]
         if key not in self._answers:
             self._open.add(key)
             self._answers[key] = changes(old, new, self, self._sides)
@@ -131,20 +128,24 @@ class Differences:
 
 
 def changes(old: n.Node, new: n.Node, pairs: n.Pairs, sides: Sides) -> list[n.Difference]:
-    """How one node differs from another. `pairs` compares the nodes inside."""
-    absorbed = None
+    """What makes one node refuse what another accepted. `pairs` compares the nodes inside."""
     if isinstance(new, n.Combined) and not isinstance(old, n.Combined):
-        absorbed = compare_with_any_of(old, new, pairs)
+        # The old schema is now a member of an anyOf or oneOf, or of a combination with one member.
+        candidates = new.members if len(new.members) == 1 or new.criterion in SUMS else ()
+        if not all(pairs.compare(old, member) for member in candidates):
+            return []
     elif isinstance(old, n.Combined) and not isinstance(new, n.Combined):
-        absorbed = compare_with_all_of(old, new, pairs)
-    if absorbed is not None:
-        return absorbed
+        # A member of the old allOf, or of a combination with one member, is now the schema.
+        candidates = old.members if len(old.members) == 1 or old.criterion == "allOf" else ()
+        if not all(pairs.compare(member, new) for member in candidates):
+            return []
     if type(old) is not type(new):
         return [*_type_change(old, new)]
-    return [*_about_itself(old.common, new.common), *_inside(old, new, pairs, sides)]
+    return [*_inside(old, new, pairs, sides)]
 
 
 def _inside(old: n.Node, new: n.Node, pairs: n.Pairs, sides: Sides) -> Iterator[n.Difference]:
+    """Two nodes of the same kind. Kinds without constraints, such as booleans, never differ."""
     match old, new:
         case n.String(), n.String():
             yield from members.compare_strings(old, new)
@@ -157,20 +158,21 @@ def _inside(old: n.Node, new: n.Node, pairs: n.Pairs, sides: Sides) -> Iterator[
         case n.Combined(), n.Combined():
             yield from compare_combined(old, new, pairs)
         case n.Not(), n.Not():
+            # What is forbidden may only become less, so old and new change places.
             sides.negated = not sides.negated
-            found = [*compare_negations(old, new, pairs)]
+            is_forbidden = bool(pairs.compare(new.inner, old.inner))
             sides.negated = not sides.negated
-            yield from found
+            if is_forbidden:
+                yield n.changed("NOT_TYPE_EXTENDED", "not", detail="more is forbidden")
         case n.Object(), n.Object():
             yield from members.compare_objects(old, new, pairs)
         case n.Array(), n.Array():
             yield from members.compare_arrays(old, new, pairs)
 
 
-def _added_or_removed(old: n.Node | None, new: n.Node | None) -> list[n.Difference]:
-    if old is None and new is None:
-        return []
-    return [n.changed("SCHEMA_ADDED" if old is None else "SCHEMA_REMOVED")]
+def _added(old: n.Node | None, new: n.Node | None) -> list[n.Difference]:
+    """A schema where there was none refuses values. One that was removed refuses nothing."""
+    return [n.changed("SCHEMA_ADDED")] if old is None and new is not None else []
 
 
 def _type_change(old: n.Node, new: n.Node) -> Iterator[n.Difference]:
@@ -181,32 +183,23 @@ def _type_change(old: n.Node, new: n.Node) -> Iterator[n.Difference]:
     yield n.changed("TYPE_CHANGED", detail=f"{n.describe(old)} to {n.describe(new)}")
 
 
-def _about_itself(old: n.Common, new: n.Common) -> Iterator[n.Difference]:
-    pairs = {
-        "ID_CHANGED": (old.identity, new.identity),
-        "TITLE_CHANGED": (old.title, new.title),
-        "DESCRIPTION_CHANGED": (old.description, new.description),
-        "DEFAULT_CHANGED": (old.default, new.default),
-    }
-    yield from (n.changed(kind) for kind, (before, after) in pairs.items() if before != after)
-
-
 SUMS = ("anyOf", "oneOf")
 
 
 def compare_combined(old: n.Combined, new: n.Combined, pairs: n.Pairs) -> Iterator[n.Difference]:
     """Both are combinations: compare how they combine, how many members they have, and the members."""
-    criterion = _criterion(old, new)
-    if criterion is not None:
-        yield criterion
-        if not criterion.is_compatible:
-            return
+    if not _criterion_is_compatible(old, new):
+        yield n.changed("COMBINED_TYPE_CHANGED", detail=f"{old.criterion} to {new.criterion}")
+        return
     before, after = _distinct(old.members), _distinct(new.members)
-    yield from _size(old, new, len(before), len(after))
-    edges = _edges(old.criterion, before, after, pairs)
+    detail = f"{len(before)} to {len(after)} members"
+    if len(before) < len(after) and new.criterion == "allOf":
+        yield n.changed("PRODUCT_TYPE_EXTENDED", detail=detail)
+    elif len(before) > len(after) and old.criterion in SUMS:
+        yield n.changed("SUM_TYPE_NARROWED", detail=detail)
+    # For each old member, the new members that accept everything it did.
+    edges = [[at for at, other in enumerate(after) if not pairs.compare(member, other)] for member in before]
     partners = _match(edges, len(after))
-    for position, partner in partners.items():
-        yield from edges[position][partner]
     if len(partners) < min(len(before), len(after)):
         lost = next(position for position in range(len(before)) if position not in partners)
         yield n.changed("COMBINED_TYPE_SUBSCHEMAS_CHANGED", detail=_loss(old.criterion, lost, before, after, pairs))
@@ -216,65 +209,21 @@ def _loss(criterion: str, lost: int, before: list[n.Node], after: list[n.Node], 
     """Which member has no partner, and why the member at the same position is none."""
     detail = f"no member accepts all that {criterion}/{lost} did"
     reasons = pairs.compare(before[lost], after[lost]) if lost < len(after) else []
-    named = (each for each in reasons if not each.is_compatible and each.kind != n.INCOMPATIBLE.kind)
+    named = (each for each in reasons if each.kind != n.INCOMPATIBLE.kind)
     reason = next(named, None)
     return f"{detail} ({reason.below(criterion, str(lost)).message()})" if reason else detail
 
 
-def compare_with_any_of(old: n.Node, new: n.Combined, pairs: n.Pairs) -> list[n.Difference] | None:
-    """The old schema is now a member of an anyOf or oneOf, or of a combination with one member. None if no member
-    accepts everything that it did."""
-    if len(new.members) == 1:
-        found = pairs.compare(old, new.members[0])
-        return found if n.all_compatible(found) else None
-    for member in new.members if new.criterion in SUMS else ():
-        found = pairs.compare(old, member)
-        if n.all_compatible(found):
-            return [*found, n.changed("SUM_TYPE_EXTENDED")]
-    return None
-
-
-def compare_with_all_of(old: n.Combined, new: n.Node, pairs: n.Pairs) -> list[n.Difference] | None:
-    """A member of the old allOf, or of a combination with one member, is now the schema. None if it accepts less
-    than each member did."""
-    if len(old.members) == 1:
-        found = pairs.compare(old.members[0], new)
-        return found if n.all_compatible(found) else None
-    for member in old.members if old.criterion == "allOf" else ():
-        found = pairs.compare(member, new)
-        if n.all_compatible(found):
-            return [*found, n.changed("PRODUCT_TYPE_NARROWED")]
-    return None
-
-
-def compare_negations(old: n.Not, new: n.Not, pairs: n.Pairs) -> Iterator[n.Difference]:
-    """What is forbidden may only become less, so old and new change places."""
-    if n.all_compatible(pairs.compare(new.inner, old.inner)):
-        yield n.changed("NOT_TYPE_NARROWED", "not")
-    else:
-        yield n.changed("NOT_TYPE_EXTENDED", "not", detail="more is forbidden")
-
-
-def _criterion(old: n.Combined, new: n.Combined) -> n.Difference | None:
-    if old.criterion == new.criterion:
-        return None
+def _criterion_is_compatible(old: n.Combined, new: n.Combined) -> bool:
+    """Whether one way to combine members accepts all that the other did. With one member all ways are the same."""
     lone_old, lone_new = len(old.members) == 1, len(new.members) == 1
-    extended = (
-        new.criterion == "anyOf"
+    return (
+        old.criterion == new.criterion
+        or new.criterion == "anyOf"
         or (lone_old and lone_new)
         or (lone_old and new.criterion == "oneOf")
         or (lone_new and old.criterion == "allOf")
     )
-    detail = f"{old.criterion} to {new.criterion}"
-    return n.changed("COMBINED_TYPE_EXTENDED" if extended else "COMBINED_TYPE_CHANGED", detail=detail)
-
-
-def _size(old: n.Combined, new: n.Combined, before: int, after: int) -> Iterator[n.Difference]:
-    detail = f"{before} to {after} members"
-    if before < after:
-        yield n.changed("PRODUCT_TYPE_EXTENDED" if new.criterion == "allOf" else "SUM_TYPE_EXTENDED", detail=detail)
-    elif before > after:
-        yield n.changed("SUM_TYPE_NARROWED" if old.criterion in SUMS else "PRODUCT_TYPE_NARROWED", detail=detail)
 
 
 def _distinct(nodes: tuple[n.Node, ...]) -> list[n.Node]:
@@ -285,25 +234,8 @@ def _distinct(nodes: tuple[n.Node, ...]) -> list[n.Node]:
     return distinct
 
 
-def _edges(
-    criterion: str, before: list[n.Node], after: list[n.Node], pairs: n.Pairs
-) -> list[dict[int, list[n.Difference]]]:
-    """For each old member, the new members that accept everything it did, with the differences."""
-    edges: list[dict[int, list[n.Difference]]] = []
-    for position, member in enumerate(before):
-        answers = {index: pairs.compare(member, other) for index, other in enumerate(after)}
-        edges.append(
-            {
-                index: [difference.below(criterion, str(position)) for difference in found]
-                for index, found in answers.items()
-                if n.all_compatible(found)
-            }
-        )
-    return edges
-
-
-def _match(edges: list[dict[int, list[n.Difference]]], size: int) -> dict[int, int]:
-    """A largest matching, from old to new positions, by augmenting paths."""
+def _match(edges: list[list[int]], size: int) -> set[int]:
+    """The old positions of a largest matching with new positions, by augmenting paths."""
     taken: list[int | None] = [None] * size
 
     def place(position: int, tried: set[int]) -> bool:
@@ -318,5 +250,4 @@ def _match(edges: list[dict[int, list[n.Difference]]], size: int) -> dict[int, i
 
     for position in range(len(edges)):
         place(position, set())
-    found = {holder: partner for partner, holder in enumerate(taken) if holder is not None}
-    return dict(sorted(found.items()))
+    return {holder for holder in taken if holder is not None}

@@ -82,6 +82,7 @@ class Loader:
         return self._nodes[id(schema)]
 
     def _load(self, schema: Schema) -> n.Node:
+        """One node for all constraints of a schema."""
         parts = [*self._parts(schema)]
         common = _common(schema, self._documents.draft(schema))
         if not parts:
@@ -90,6 +91,7 @@ class Loader:
         return replace(node, common=common)
 
     def _parts(self, schema: Schema) -> Iterator[n.Node]:
+        """A node for each constraint. The order is that of Confluent's registry, because paths depend on it."""
         draft = self._documents.draft(schema)
         for keyword in REFERENCES if draft > Draft.V7 else ("$ref",):
             if isinstance(reference := schema.get(keyword), str):
@@ -126,6 +128,7 @@ class Loader:
                 yield self._of_type(schema, name)
 
     def _of_type(self, schema: Schema, name: str) -> n.Node:
+        """The node for one JSON type, with those of the schema's keywords that constrain it."""
         match name:
             case "string":
                 pattern = schema.get("pattern")
@@ -151,6 +154,7 @@ class Loader:
         )  # fmt: skip
 
     def _of_array(self, schema: Schema) -> n.Array:
+        """Limits of `contains` exist since 2019-09; a schema that has it wants at least one such item."""
         draft = self._documents.draft(schema)
         contains = "contains" in schema and draft >= Draft.V2019_09
         array = n.Array(
@@ -186,6 +190,7 @@ class Loader:
         return replace(array, permits_additional=rest is not False)
 
     def _of_object(self, schema: Schema) -> n.Object:
+        """An object with its properties, dependencies and content model."""
         draft = self._documents.draft(schema)
         rest, required = schema.get("additionalProperties"), schema.get("required")
         names = required if isinstance(required, list) else []
@@ -219,6 +224,7 @@ class Loader:
 
 
 def _common(schema: Schema, draft: Draft) -> n.Common:
+    """The keywords that any schema may have. Draft 4 wrote `id` without a dollar sign."""
     return n.Common(
         _string(schema, "id" if draft is Draft.V4 else "$id"),
         _string(schema, "title"),
@@ -229,6 +235,7 @@ def _common(schema: Schema, draft: Draft) -> n.Common:
 
 
 def _lists(schema: Schema, keyword: str) -> dict[str, frozenset[str]]:
+    """The members of a keyword that are lists of names. Others are schemas, which `_named` reads."""
     named = schema.get(keyword)
     members = named.items() if isinstance(named, dict) else ()
     return {
@@ -254,6 +261,7 @@ def _text(value: Json) -> str:
 
 
 def _plain_numbers(value: Json) -> Json:
+    """The value with 1 in place of 1.0, because JSON Schema calls both the same number."""
     match value:
         case float():
             return int(value) if value.is_integer() else value

@@ -25,6 +25,7 @@ from headgate.registry.compatibility import json_nodes as n
 
 
 def compare_objects(old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
+    """Properties one by one, then what holds for the object as a whole."""
     yield from _required(old, new)
     for name in dict.fromkeys((*old.properties, *new.properties)):
         yield from (found.below("properties", name) for found in _property(name, old, new, pairs))
@@ -37,17 +38,13 @@ def compare_objects(old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.
 
 def _required(old: n.Object, new: n.Object) -> Iterator[n.Difference]:
     for name in old.properties:
-        if name not in new.properties or (name in old.required) == (name in new.required):
-            continue
-        if name in old.required:
-            yield n.changed("REQUIRED_ATTRIBUTE_REMOVED", "required", name)
-        elif new.properties[name].common.default is not None:
-            yield n.changed("REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED", "required", name)
-        else:
+        became_required = name in new.properties and name in new.required and name not in old.required
+        if became_required and new.properties[name].common.default is None:
             yield n.changed("REQUIRED_ATTRIBUTE_ADDED", "required", name, detail=f'"{name}" has no default')
 
 
 def _property(name: str, old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
+    """A property that both schemas name, or only one of them."""
     before, after = old.properties.get(name), new.properties.get(name)
     if before is None and after is not None:
         yield from _added_property(name, after, old, new, pairs)
@@ -62,17 +59,15 @@ def _added_property(name: str, after: n.Node, old: n.Object, new: n.Object, pair
     """Only the old content model counts: it says what data may already contain under that name."""
     detail = f'"{name}" is {n.describe(after)}'
     is_required, has_default = name in new.required, after.common.default is not None
-    demand = "REQUIRED_PROPERTY" if is_required else "OPTIONAL_PROPERTY"
-    demand += "_WITH_DEFAULT" if is_required and has_default else ""
     if _is_open(old):
-        if isinstance(after, n.Anything):
-            demand = "PROPERTY_WITH_EMPTY_SCHEMA"
-        yield n.changed(f"{demand}_ADDED_TO_OPEN_CONTENT_MODEL", detail=detail)
+        if not isinstance(after, n.Anything):
+            demand = "REQUIRED_PROPERTY" if is_required else "OPTIONAL_PROPERTY"
+            demand += "_WITH_DEFAULT" if is_required and has_default else ""
+            yield n.changed(f"{demand}_ADDED_TO_OPEN_CONTENT_MODEL", detail=detail)
         return
-    rest = _schema_for_property(old, name)
-    if rest is not None:
-        yield from _covered("PROPERTY_ADDED", rest, after, detail, pairs)
-    yield n.changed(f"{demand}_ADDED_TO_UNOPEN_CONTENT_MODEL", detail=detail)
+    yield from _covered("PROPERTY_ADDED", _schema_for_property(old, name), after, detail, pairs)
+    if is_required and not has_default:
+        yield n.changed("REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL", detail=detail)
 
 
 def _removed(
@@ -80,63 +75,56 @@ def _removed(
 ) -> Iterator[n.Difference]:
     """A property or item was removed. Only the new content model counts: it must accept what the member contained.
     ``rest`` is the schema that a partially open model has for it."""
-    if _is_open(new):
-        yield n.changed(f"{what}_REMOVED_FROM_OPEN_CONTENT_MODEL")
-    elif rest is not None:
+    if rest is not None and not _is_open(new):
         yield from _covered(f"{what}_REMOVED", before, rest, detail, pairs)
-    elif isinstance(before, n.Nothing):
-        yield n.changed(f"{what}_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
-    else:
+    elif not _is_open(new) and not isinstance(before, n.Nothing):
         yield n.changed(f"{what}_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=detail)
 
 
-def _covered(kind: str, before: n.Node, after: n.Node, detail: str, pairs: n.Pairs) -> Iterator[n.Difference]:
-    """A member moved into or out of a partially open content model: its schemas before and after are compared."""
-    found = pairs.compare(before, after)
+def _covered(kind: str, before: n.Node | None, after: n.Node, detail: str, pairs: n.Pairs) -> Iterator[n.Difference]:
+    """A member moved into or out of a partially open content model: its schemas before and after are compared. A model
+    without a schema for it is closed, so no data has the member."""
+    found = pairs.compare(before, after) if before is not None else []
     yield from found
-    covered = "IS" if n.all_compatible(found) else "NOT"
-    yield n.changed(f"{kind}_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=detail)
+    if found:
+        yield n.changed(f"{kind}_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=detail)
 
 
 def _property_dependencies(old: n.Object, new: n.Object) -> Iterator[n.Difference]:
-    for name in dict.fromkeys((*old.property_dependencies, *new.property_dependencies)):
-        before, after = old.property_dependencies.get(name), new.property_dependencies.get(name)
-        if before == after:
-            continue
-        if after is None:
-            kind = "REMOVED"
-        elif before is None:
-            kind = "ADDED"
-        else:
-            kind = "EXTENDED" if before < after else "NARROWED" if after < before else "CHANGED"
-        more = ", ".join(f'"{other}"' for other in sorted((after or frozenset()) - (before or frozenset())))
-        detail = f"needs also {more}" if more else ""
-        yield n.changed(f"DEPENDENCY_ARRAY_{kind}", "dependencies", name, detail=detail)
+    """A property that is present may need others. More of them refuse more."""
+    for name, after in new.property_dependencies.items():
+        before = old.property_dependencies.get(name)
+        more = ", ".join(f'"{other}"' for other in sorted(after - (before or frozenset())))
+        if before is None or more:
+            kind = "ADDED" if before is None else "EXTENDED" if before < after else "CHANGED"
+            detail = f"needs also {more}" if more else ""
+            yield n.changed(f"DEPENDENCY_ARRAY_{kind}", "dependencies", name, detail=detail)
 
 
 def _schema_dependencies(old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
-    for name in dict.fromkeys((*old.schema_dependencies, *new.schema_dependencies)):
-        before, after = old.schema_dependencies.get(name), new.schema_dependencies.get(name)
-        if after is None:
-            yield n.changed("DEPENDENCY_SCHEMA_REMOVED", "dependencies", name)
-        elif before is None:
+    """A property that is present may put a schema on the whole object."""
+    for name, after in new.schema_dependencies.items():
+        before = old.schema_dependencies.get(name)
+        if before is None:
             yield n.changed("DEPENDENCY_SCHEMA_ADDED", "dependencies", name)
         else:
             yield from (found.below("dependencies", name) for found in pairs.compare(before, after))
 
 
 def compare_arrays(old: n.Array, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
+    """Items, then what holds for the array as a whole."""
     yield from (found.below("items") for found in pairs.compare(old.every, new.every))
     yield from _tuples(old, new, pairs)
     yield from _compare_additional(old, new, "additionalItems", pairs)
     yield from _compare_unevaluated(old.unevaluated, new.unevaluated, "unevaluatedItems", pairs)
     yield from _limits(old, new, "maxItems", "minItems")
-    if old.is_unique != new.is_unique:
-        yield n.changed("UNIQUE_ITEMS_ADDED" if new.is_unique else "UNIQUE_ITEMS_REMOVED", "uniqueItems")
+    if new.is_unique and not old.is_unique:
+        yield n.changed("UNIQUE_ITEMS_ADDED", "uniqueItems")
     yield from _limits(old, new, "maxContains", "minContains")
 
 
 def _tuples(old: n.Array, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
+    """Items by position. One schema may name more positions than the other."""
     for index in range(max(len(old.tuple_), len(new.tuple_))):
         if index >= len(new.tuple_):
             before = old.tuple_[index]
@@ -149,14 +137,10 @@ def _tuples(old: n.Array, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference
 
 
 def _added_item(after: n.Node, old: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
-    rest = _schema_for_rest(old)
-    if _is_open(old):
-        kind = "ITEM_WITH_EMPTY_SCHEMA" if isinstance(after, n.Anything) else "ITEM"
-        yield n.changed(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", detail=f"it is {n.describe(after)}")
-    elif rest is not None:
-        yield from _covered("ITEM_ADDED", rest, after, "", pairs)
-    else:
-        yield n.changed("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")
+    if not _is_open(old):
+        yield from _covered("ITEM_ADDED", _schema_for_rest(old), after, "", pairs)
+    elif not isinstance(after, n.Anything):
+        yield n.changed("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", detail=f"it is {n.describe(after)}")
 
 
 def _is_open(node: n.Object | n.Array) -> bool:
@@ -186,33 +170,29 @@ def _schema_for_rest(node: n.Object | n.Array) -> n.Node | None:
 def _compare_additional(
     old: n.Object | n.Array, new: n.Object | n.Array, keyword: str, pairs: n.Pairs
 ) -> Iterator[n.Difference]:
-    kind = n.upper_snake(keyword)
-    if old.permits_additional != new.permits_additional:
-        yield n.changed(f"{kind}_ADDED" if new.permits_additional else f"{kind}_REMOVED", keyword)
-    elif old.additional is None and new.additional is not None:
-        yield n.changed(f"{kind}_NARROWED", keyword)
-    elif new.additional is None and old.additional is not None:
-        yield n.changed(f"{kind}_EXTENDED", keyword)
-    else:
-        yield from (found.below(keyword) for found in pairs.compare(old.additional, new.additional))
+    """What the members that are not named may be: anything, what a schema accepts, or nothing."""
+    if old.permits_additional and not new.permits_additional:
+        yield n.changed(f"{n.upper_snake(keyword)}_REMOVED", keyword)
+    elif old.permits_additional == new.permits_additional and new.additional is not None:
+        if old.additional is None:
+            yield n.changed(f"{n.upper_snake(keyword)}_NARROWED", keyword)
+        else:
+            yield from (found.below(keyword) for found in pairs.compare(old.additional, new.additional))
 
 
 def _compare_unevaluated(
     old: n.Node | None, new: n.Node | None, keyword: str, pairs: n.Pairs
 ) -> Iterator[n.Difference]:
     """A missing keyword permits everything, `false` nothing, and a schema something in between."""
-    before, after, kind = _openness(old), _openness(new), n.upper_snake(keyword)
+    before, after = _openness(old), _openness(new)
     if before == after == 1:
         yield from (found.below(keyword) for found in pairs.compare(old, new))
-    elif before == 0 < after:
-        yield n.changed(f"{kind}_ADDED", keyword)
-    elif after == 0 < before:
-        yield n.changed(f"{kind}_REMOVED", keyword)
-    elif before != after:
-        yield n.changed(f"{kind}_NARROWED" if after < before else f"{kind}_EXTENDED", keyword)
+    elif after < before:
+        yield n.changed(f"{n.upper_snake(keyword)}_{'NARROWED' if after else 'REMOVED'}", keyword)
 
 
 def _openness(node: n.Node | None) -> int:
+    """0: nothing, 1: what a schema accepts, 2: anything."""
     match node:
         case n.Nothing():
             return 0
@@ -223,13 +203,12 @@ def _openness(node: n.Node | None) -> int:
 
 
 def compare_strings(old: n.String, new: n.String) -> Iterator[n.Difference]:
+    """Lengths and patterns."""
     yield from _limits(old, new, "maxLength", "minLength")
-    if old.pattern == new.pattern:
+    if new.pattern is None or old.pattern == new.pattern:
         return
     if old.pattern is None:
         yield n.changed("PATTERN_ADDED", "pattern", detail=f'"{new.pattern}"')
-    elif new.pattern is None:
-        yield n.changed("PATTERN_REMOVED", "pattern")
     else:
         # We do not try to decide whether one regular expression accepts everything that another one does.
         yield n.changed("PATTERN_CHANGED", "pattern", detail=f'"{old.pattern}" to "{new.pattern}"')
@@ -238,22 +217,14 @@ def compare_strings(old: n.String, new: n.String) -> Iterator[n.Difference]:
 def compare_numbers(old: n.Number, new: n.Number) -> Iterator[n.Difference]:
     yield from _limits(old, new, "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum")
     yield from _multiple_of(old.multiple_of, new.multiple_of)
-    if old.is_integer and not new.is_integer:
-        yield n.changed("TYPE_EXTENDED", detail="integer to number")
-    elif new.is_integer and not old.is_integer:
+    if new.is_integer and not old.is_integer:
         yield n.changed("TYPE_NARROWED", detail="number to integer")
 
 
 def compare_enums(old: n.Enum, new: n.Enum) -> Iterator[n.Difference]:
-    if old.values == new.values:
-        return
-    gone = ", ".join(sorted(old.values - new.values))
-    if old.values < new.values:
-        yield n.changed("ENUM_ARRAY_EXTENDED", "enum")
-    elif new.values < old.values:
-        yield n.changed("ENUM_ARRAY_NARROWED", "enum", detail=f"without {gone}")
-    else:
-        yield n.changed("ENUM_ARRAY_CHANGED", "enum", detail=f"without {gone}")
+    if gone := ", ".join(sorted(old.values - new.values)):
+        kind = "ENUM_ARRAY_NARROWED" if new.values < old.values else "ENUM_ARRAY_CHANGED"
+        yield n.changed(kind, "enum", detail=f"without {gone}")
 
 
 def compare_constants(old: n.Const, new: n.Const) -> Iterator[n.Difference]:
@@ -262,33 +233,26 @@ def compare_constants(old: n.Const, new: n.Const) -> Iterator[n.Difference]:
 
 
 def _limits(old: n.Node, new: n.Node, *keywords: str) -> Iterator[n.Difference]:
-    """How limits changed. A node has the limit `maxLength` as its attribute `max_length`."""
+    """Limits that became tighter. A node has the limit `maxLength` as its attribute `max_length`."""
     for keyword in keywords:
         kind = n.upper_snake(keyword)
-        yield from _limit(keyword, kind, getattr(old, kind.lower()), getattr(new, kind.lower()))
-
-
-def _limit(keyword: str, kind: str, old: Decimal | None, new: Decimal | None) -> Iterator[n.Difference]:
-    """How a limit changed. The kind says whether that is compatible."""
-    if old == new:
-        return
-    if old is None:
-        yield n.changed(f"{kind}_ADDED", keyword, detail=f"{new}")
-    elif new is None:
-        yield n.changed(f"{kind}_REMOVED", keyword)
-    else:
-        word = "INCREASED" if old < new else "DECREASED"
-        yield n.changed(f"{kind}_{word}", keyword, detail=f"{old} to {new}")
+        before: Decimal | None = getattr(old, kind.lower())
+        after: Decimal | None = getattr(new, kind.lower())
+        if after is None or before == after:
+            continue
+        if before is None:
+            yield n.changed(f"{kind}_ADDED", keyword, detail=f"{after}")
+        elif (after < before) == ("MAX" in kind):
+            word = "DECREASED" if after < before else "INCREASED"
+            yield n.changed(f"{kind}_{word}", keyword, detail=f"{before} to {after}")
 
 
 def _multiple_of(old: Decimal | None, new: Decimal | None) -> Iterator[n.Difference]:
-    if old is None or new is None or old == new:
-        yield from _limit("multipleOf", "MULTIPLE_OF", old, new)
+    """Values were multiples of the old number, so the new one must divide it."""
+    if new is None or old == new:
         return
-    detail = f"{old} to {new}"
-    if new % old == 0:
-        yield n.changed("MULTIPLE_OF_EXPANDED", "multipleOf", detail=detail)
-    elif old % new == 0:
-        yield n.changed("MULTIPLE_OF_REDUCED", "multipleOf", detail=detail)
-    else:
-        yield n.changed("MULTIPLE_OF_CHANGED", "multipleOf", detail=detail)
+    if old is None:
+        yield n.changed("MULTIPLE_OF_ADDED", "multipleOf", detail=f"{new}")
+    elif old % new != 0:
+        kind = "MULTIPLE_OF_EXPANDED" if new % old == 0 else "MULTIPLE_OF_CHANGED"
+        yield n.changed(kind, "multipleOf", detail=f"{old} to {new}")

@@ -1,7 +1,7 @@
 """Whether a Protobuf reader can read what a writer wrote. Fields are compared by number, messages by name.
 
-The kinds of changes, and which of them are harmless, are those of Confluent's registry. This check is stricter where
-Confluent's lets data be lost: a repeated number is never read as a single one, even if proto3 leaves the label out; a
+The kinds of changes are those of Confluent's registry; those that it calls compatible are not looked for. This check is
+stricter where Confluent's lets data be lost: a repeated number is never read as a single one, even if proto3 leaves the label out; a
 field that becomes required is refused whatever its type; a group is not a message; fields of two oneofs cannot move
 into one. "Compatible" means what Protobuf's own guide means: types of one wire form can replace each other, a value
 that the reader's type cannot hold is cut, and of a list that is read as a single value the last one stays.
@@ -21,14 +21,6 @@ from headgate.registry.schemas import ParsedSchema
 
 _F = pb.FieldDescriptorProto
 
-HARMLESS = frozenset(
-    {
-        "PACKAGE_CHANGED", "MESSAGE_ADDED", "MESSAGE_MOVED", "ENUM_ADDED", "ENUM_REMOVED", "ENUM_CONST_ADDED",
-        "ENUM_CONST_CHANGED", "ENUM_CONST_REMOVED", "FIELD_ADDED", "FIELD_REMOVED", "FIELD_NAME_CHANGED",
-        "FIELD_STRING_OR_BYTES_LABEL_CHANGED", "ONEOF_ADDED", "ONEOF_REMOVED", "ONEOF_FIELD_ADDED",
-    }
-)  # fmt: skip
-
 # How values lie on the wire. A reader can read types of one form as each other.
 _WIRE_FORMS: Mapping[int, str] = {
     **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64, _F.TYPE_BOOL), "varint"),
@@ -42,6 +34,8 @@ _WIRE_FORMS: Mapping[int, str] = {
 
 
 class Kind(Enum):
+    """How a field's value lies on the wire, as far as kinds exclude each other."""
+
     SCALAR = "scalar"
     MESSAGE = "message"
     GROUP = "group"
@@ -49,6 +43,8 @@ class Kind(Enum):
 
 
 class Label(Enum):
+    """How often a field may occur."""
+
     NONE = "singular"  # nothing written, and not repeated
     OPTIONAL = "optional"
     REQUIRED = "required"
@@ -74,6 +70,10 @@ class Member:
     oneof: str | None
     shape: Shape
     parts: tuple[Member, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f'field "{self.name}" (number {self.number})'
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,7 @@ class _Definitions:
         return Member(field.name, field.number, self._label(field), oneof, shape, parts)
 
     def _label(self, field: pb.FieldDescriptorProto) -> Label:
+        """The label as the author wrote it. proto2 writes `optional`; editions have a feature in its place."""
         if field.label == _F.LABEL_REPEATED:
             return Label.REPEATED
         if field.label == _F.LABEL_REQUIRED or (field.options.features.field_presence == pb.FeatureSet.LEGACY_REQUIRED):
@@ -114,6 +115,7 @@ class _Definitions:
         return Label.OPTIONAL if written else Label.NONE
 
     def _shape(self, field: pb.FieldDescriptorProto) -> tuple[Shape, tuple[Member, ...]]:
+        """The type of a field, and for a map its key and value."""
         if not field.type_name:
             return Shape(Kind.SCALAR, _F.Type.Name(field.type)[5:].lower(), _WIRE_FORMS[field.type]), ()
         name = field.type_name.removeprefix(".")
@@ -138,64 +140,52 @@ def _messages(file: pb.FileDescriptorProto, *, own: bool) -> Iterator[tuple[str,
 
 
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
-    """The reasons why the reader cannot read what the writer wrote; empty if it can. Paths are `#/Message/field`."""
-    return tuple(found for found in differences(reader, writer) if found.kind not in HARMLESS)
-
-
-def differences(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
-    """All differences, harmless or not, each once and in the order of the file."""
-    comparison = _Comparison(_Definitions.of(reader), _Definitions.of(writer))
-    return tuple(dict.fromkeys(comparison.files()))
+    """The reasons why the reader cannot read what the writer wrote, each once and in the order of the file; empty if it
+    can. Paths are `#/Message/field`."""
+    new, old = _Definitions.of(reader), _Definitions.of(writer)
+    comparison = _Comparison(new, old)
+    return tuple(dict.fromkeys(comparison.messages(new.file.message_type, old.file.message_type, "#")))
 
 
 class _Comparison:
+    """Compares the messages of two files, and of the files that they import."""
+
     def __init__(self, reader: _Definitions, writer: _Definitions) -> None:
         self.reader, self.writer = reader, writer
         self.open: set[tuple[str, str]] = set()  # pairs of imported messages under comparison
 
-    def files(self) -> Iterator[Incompatibility]:
-        reader, writer = self.reader.file, self.writer.file
-        if reader.package != writer.package:
-            yield _found("#/", "PACKAGE_CHANGED", f'package "{writer.package}" became "{reader.package}"')
-        yield from self._messages(reader.message_type, writer.message_type, "#")
-        yield from _enums(reader.enum_type, writer.enum_type, "#")
-
-    def _messages(
+    def messages(
         self, reader: Sequence[pb.DescriptorProto], writer: Sequence[pb.DescriptorProto], path: str
     ) -> Iterator[Incompatibility]:
-        """Messages of one level, by name. Those made for maps are compared with their fields."""
-        old = {message.name: (index, message) for index, message in enumerate(_declared(writer))}
-        new = {message.name: (index, message) for index, message in enumerate(_declared(reader))}
-        for name in (*old, *(name for name in new if name not in old)):
-            here = f"{path}/{name}"
-            if name not in new:
-                yield _found(here, "MESSAGE_REMOVED", f'message "{name}" was removed')
-            elif name not in old:
-                yield _found(here, "MESSAGE_ADDED", f'message "{name}" was added')
+        """Messages of one level, by name. Those made for maps are compared with their fields. Enums are not compared:
+        a reader keeps a number that it does not know."""
+        new = {message.name: message for message in reader}
+        for old in writer:
+            if old.options.map_entry:
+                continue
+            here = f"{path}/{old.name}"
+            if old.name in new:
+                yield from self._message(new[old.name], old, here)
             else:
-                if new[name][0] != old[name][0]:
-                    yield _found(here, "MESSAGE_MOVED", f'message "{name}" is at another place in the file')
-                yield from self._message(new[name][1], old[name][1], here)
+                yield _found(here, "MESSAGE_REMOVED", f'message "{old.name}" was removed')
 
     def _message(self, reader: pb.DescriptorProto, writer: pb.DescriptorProto, path: str) -> Iterator[Incompatibility]:
+        """Fields by number, then nested messages by name."""
         new = {field.number: self.reader.member(field, reader) for field in reader.field}
         old = {field.number: self.writer.member(field, writer) for field in writer.field}
-        yield from _oneofs(reader, writer, new, old, path)
+        yield from _oneofs(reader, new, old, path)
         for number in sorted({*old, *new}):
             if number not in new:
-                yield from _removed_or_added(old[number], "REMOVED", {one.name for one in reader.oneof_decl}, path)
-            elif number not in old:
-                yield from _removed_or_added(new[number], "ADDED", {one.name for one in writer.oneof_decl}, path)
-            else:
+                yield from _removed(old[number], {one.name for one in reader.oneof_decl}, path)
+            elif number in old:
                 yield from self._field(new[number], old[number], path)
-        yield from self._messages(reader.nested_type, writer.nested_type, path)
-        yield from _enums(reader.enum_type, writer.enum_type, path)
+            elif new[number].label is Label.REQUIRED:
+                here = f"{path}/{new[number].name}"
+                yield _found(here, "REQUIRED_FIELD_ADDED", f"required {new[number].title} was added")
+        yield from self.messages(reader.nested_type, writer.nested_type, path)
 
     def _field(self, new: Member, old: Member, path: str) -> Iterator[Incompatibility]:
-        here = f"{path}/{new.name}"
-        what = f'field "{new.name}" (number {new.number})'
-        if new.name != old.name:
-            yield _found(here, "FIELD_NAME_CHANGED", f'{what} was called "{old.name}"')
+        here, what = f"{path}/{new.name}", new.title
         if new.label is Label.REQUIRED and old.label is not Label.REQUIRED:
             yield _found(here, "REQUIRED_FIELD_ADDED", f"{what} became required, and what was written may lack it")
         elif new.shape.kind is old.shape.kind is Kind.SCALAR and new.shape.wire == old.shape.wire:
@@ -203,6 +193,7 @@ class _Comparison:
         yield from self._types(new, old, here, what)
 
     def _types(self, new: Member, old: Member, path: str, what: str) -> Iterator[Incompatibility]:
+        """Whether the bytes of the old type can be read as the new one."""
         changed = f"{what} changed from {old.shape.text} to {new.shape.text}"
         if new.shape.kind is not old.shape.kind:
             yield _found(path, "FIELD_KIND_CHANGED", changed)
@@ -232,42 +223,34 @@ class _Comparison:
             below = list(self._message(ours.message, theirs.message, "#/" + ours.local.replace(".", "/")))
             yield from below
             self.open.discard(pair)
-            if any(found.kind not in HARMLESS for found in below):
+            if below:
                 yield _found(path, "FIELD_NAMED_TYPE_CHANGED", f"the message of {what} changed incompatibly")
 
 
 def _labels(new: Member, old: Member, path: str, what: str) -> Iterator[Incompatibility]:
+    """Texts and bytes are read as one value or as several, whatever was written."""
     repeated = (new.label is Label.REPEATED) != (old.label is Label.REPEATED)
     stated = Label.NONE not in (new.label, old.label) and new.label is not old.label
-    if not (repeated or stated):
-        return
-    kind = "FIELD_STRING_OR_BYTES_LABEL_CHANGED" if new.shape.wire == "length" else "FIELD_NUMERIC_LABEL_CHANGED"
-    yield _found(path, kind, f"{what} changed from {old.label.value} to {new.label.value}")
+    if (repeated or stated) and new.shape.wire != "length":
+        message = f"{what} changed from {old.label.value} to {new.label.value}"
+        yield _found(path, "FIELD_NUMERIC_LABEL_CHANGED", message)
 
 
-def _removed_or_added(member: Member, verb: str, other_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
-    """`verb` is REMOVED or ADDED. A oneof that only one of the files has is reported as a whole."""
-    what, done = f'field "{member.name}" (number {member.number})', f"was {verb.lower()}"
-    if member.oneof is None:
-        required = member.label is Label.REQUIRED
-        kind, prefix = ("REQUIRED_FIELD", "required ") if required else ("FIELD", "")
-        yield _found(f"{path}/{member.name}", f"{kind}_{verb}", f"{prefix}{what} {done}")
-    elif member.oneof in other_oneofs:
-        preposition = "from" if verb == "REMOVED" else "to"
-        message = f'{what} {done} {preposition} oneof "{member.oneof}"'
-        yield _found(f"{path}/{member.oneof}/{member.name}", f"ONEOF_FIELD_{verb}", message)
+def _removed(old: Member, kept_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
+    """A reader skips an optional field that it does not know. Of a oneof it would not know that another field is set."""
+    if old.oneof in kept_oneofs:
+        message = f'{old.title} was removed from oneof "{old.oneof}"'
+        yield _found(f"{path}/{old.oneof}/{old.name}", "ONEOF_FIELD_REMOVED", message)
+    elif old.oneof is None and old.label is Label.REQUIRED:
+        yield _found(f"{path}/{old.name}", "REQUIRED_FIELD_REMOVED", f"required {old.title} was removed")
 
 
 def _oneofs(
-    reader: pb.DescriptorProto,
-    writer: pb.DescriptorProto,
-    new: dict[int, Member],
-    old: dict[int, Member],
-    path: str,
+    reader: pb.DescriptorProto, new: dict[int, Member], old: dict[int, Member], path: str
 ) -> Iterator[Incompatibility]:
     """A oneof holds one value: fields that could be set together before must not meet in it."""
-    shown = {member.oneof for member in new.values()}, {member.oneof for member in old.values()}
-    for oneof in (found.name for found in reader.oneof_decl if found.name in shown[0]):
+    shown = {member.oneof for member in new.values()}
+    for oneof in (found.name for found in reader.oneof_decl if found.name in shown):
         sources = [old[number] for number, member in new.items() if member.oneof == oneof and number in old]
         single = sum(member.oneof is None for member in sources)
         shared = {member.oneof for member in sources if member.oneof is not None}
@@ -277,40 +260,6 @@ def _oneofs(
         elif single == 1 and shared:
             message = f"a field was moved into {what}, which had fields already"
             yield _found(here, "FIELD_MOVED_TO_EXISTING_ONEOF", message)
-        if oneof not in shown[1]:
-            yield _found(here, "ONEOF_ADDED", f"{what} was added")
-    for oneof in (found.name for found in writer.oneof_decl if found.name in shown[1] - shown[0]):
-        yield _found(f"{path}/{oneof}", "ONEOF_REMOVED", f'oneof "{oneof}" was removed')
-
-
-def _enums(
-    reader: Sequence[pb.EnumDescriptorProto], writer: Sequence[pb.EnumDescriptorProto], path: str
-) -> Iterator[Incompatibility]:
-    new, old = ({enum.name: enum for enum in enums} for enums in (reader, writer))
-    for name in (*old, *(name for name in new if name not in old)):
-        here = f"{path}/{name}"
-        if name not in new:
-            yield _found(here, "ENUM_REMOVED", f'enum "{name}" was removed')
-        elif name not in old:
-            yield _found(here, "ENUM_ADDED", f'enum "{name}" was added')
-        else:
-            yield from _enum(new[name], old[name], here)
-
-
-def _enum(reader: pb.EnumDescriptorProto, writer: pb.EnumDescriptorProto, path: str) -> Iterator[Incompatibility]:
-    new, old = ({value.number: value.name for value in enum.value} for enum in (reader, writer))
-    for number in sorted({*new, *old}):
-        here = f"{path}/{new.get(number, old.get(number, ''))}"
-        if number not in new:
-            yield _found(here, "ENUM_CONST_REMOVED", f'value "{old[number]}" ({number}) was removed')
-        elif number not in old:
-            yield _found(here, "ENUM_CONST_ADDED", f'value "{new[number]}" ({number}) was added')
-        elif new[number] != old[number]:
-            yield _found(here, "ENUM_CONST_CHANGED", f'value "{old[number]}" ({number}) became "{new[number]}"')
-
-
-def _declared(messages: Sequence[pb.DescriptorProto]) -> list[pb.DescriptorProto]:
-    return [message for message in messages if not message.options.map_entry]
 
 
 def _found(path: str, kind: str, message: str) -> Incompatibility:

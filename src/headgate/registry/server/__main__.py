@@ -6,7 +6,6 @@ Prints its address on standard output and listens until SIGTERM or SIGINT.
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import logging
 import socket
 import sys
@@ -20,9 +19,11 @@ from headgate.registry.server.errors import OpenToTheNetwork, PortTaken
 from headgate.registry.server.requests import Users, read_users
 from headgate.registry.server.routes import create_app
 from headgate.registry.server.store import Store
+from headgate.registry.transport import is_loopback
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run the registry until a signal. Returns the exit status."""
     asked = _parser().parse_args(arguments)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s", level=logging.INFO)
     try:
@@ -58,15 +59,6 @@ def listen(host: str, port: int) -> socket.socket:
         listening.close()
         raise PortTaken(host, port) from failure
     return listening
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -22,19 +22,28 @@ class Refusal(RegistryError):
         cls.status, cls.registry_code = status, registry_code
 
 
-class UnknownSubject(Refusal, code="REG-0301", status=404, registry_code=40401):
-    """A request names a subject that the registry does not have."""
+class SubjectRefusal(Refusal):
+    """A refusal that names a subject."""
 
     subject: str
+
+
+class VersionRefusal(SubjectRefusal):
+    """A refusal that names a version of a subject."""
+
+    version: int
+
+
+class UnknownSubject(SubjectRefusal, code="REG-0301", status=404, registry_code=40401):
+    """A request names a subject that the registry does not have."""
+
     MESSAGE = 'subject "{subject}" does not exist'
     HINT = "Ask for /subjects, and name one of them."
 
 
-class UnknownVersion(Refusal, code="REG-0302", status=404, registry_code=40402):
+class UnknownVersion(VersionRefusal, code="REG-0302", status=404, registry_code=40402):
     """A request names a version that the subject does not have."""
 
-    subject: str
-    version: int
     MESSAGE = 'version {version} of subject "{subject}" does not exist'
     HINT = "Ask for the versions of the subject, and name one of them."
 
@@ -47,60 +56,51 @@ class UnknownSchemaId(Refusal, code="REG-0303", status=404, registry_code=40403)
     HINT = "Check that the id comes from this registry and not from another one."
 
 
-class SchemaNotInSubject(Refusal, code="REG-0304", status=404, registry_code=40403):
+class SchemaNotInSubject(SubjectRefusal, code="REG-0304", status=404, registry_code=40403):
     """A request asks for the version of a schema that the subject does not contain."""
 
-    subject: str
     MESSAGE = 'subject "{subject}" has no version with this schema'
     HINT = "Register the schema first."
 
 
-class SubjectAlreadyDeleted(Refusal, code="REG-0305", status=404, registry_code=40404):
+class SubjectAlreadyDeleted(SubjectRefusal, code="REG-0305", status=404, registry_code=40404):
     """A subject is to be deleted softly a second time."""
 
-    subject: str
     MESSAGE = 'subject "{subject}" is deleted already; permanent=true removes it for good'
     HINT = "Add permanent=true to remove it for good."
 
 
-class SubjectNotDeleted(Refusal, code="REG-0306", status=404, registry_code=40405):
+class SubjectNotDeleted(SubjectRefusal, code="REG-0306", status=404, registry_code=40405):
     """A subject is to be deleted permanently before it was deleted softly."""
 
-    subject: str
     MESSAGE = 'subject "{subject}" cannot be deleted permanently before it is deleted'
     HINT = "Delete it without permanent=true first."
 
 
-class VersionAlreadyDeleted(Refusal, code="REG-0307", status=404, registry_code=40406):
+class VersionAlreadyDeleted(VersionRefusal, code="REG-0307", status=404, registry_code=40406):
     """A version is to be deleted softly a second time."""
 
-    subject: str
-    version: int
     MESSAGE = 'version {version} of subject "{subject}" is deleted already; permanent=true removes it for good'
     HINT = "Add permanent=true to remove it for good."
 
 
-class VersionNotDeleted(Refusal, code="REG-0308", status=404, registry_code=40407):
+class VersionNotDeleted(VersionRefusal, code="REG-0308", status=404, registry_code=40407):
     """A version is to be deleted permanently before it was deleted softly."""
 
-    subject: str
-    version: int
     MESSAGE = 'version {version} of subject "{subject}" cannot be deleted permanently before it is deleted'
     HINT = "Delete it without permanent=true first."
 
 
-class NoLevelOfItsOwn(Refusal, code="REG-0309", status=404, registry_code=40408):
+class NoLevelOfItsOwn(SubjectRefusal, code="REG-0309", status=404, registry_code=40408):
     """A request asks for the compatibility level of a subject that only has the global one."""
 
-    subject: str
     MESSAGE = 'subject "{subject}" has no compatibility level of its own'
     HINT = "Ask with defaultToGlobal=true, or set a level for the subject."
 
 
-class NoModeOfItsOwn(Refusal, code="REG-0310", status=404, registry_code=40409):
+class NoModeOfItsOwn(SubjectRefusal, code="REG-0310", status=404, registry_code=40409):
     """A request asks for the mode of a subject that only has the global one."""
 
-    subject: str
     MESSAGE = 'subject "{subject}" has no mode of its own'
     HINT = "Ask with defaultToGlobal=true, or set a mode for the subject."
 
@@ -160,11 +160,9 @@ class NotPermitted(Refusal, code="REG-0316", status=422, registry_code=42205):
     HINT = "Set another mode with PUT /mode, or leave out what the message names."
 
 
-class ReferencedElsewhere(Refusal, code="REG-0317", status=422, registry_code=42206):
+class ReferencedElsewhere(VersionRefusal, code="REG-0317", status=422, registry_code=42206):
     """A version is to be deleted, and other schemas refer to it."""
 
-    subject: str
-    version: int
     by: tuple[int, ...]
     MESSAGE = 'version {version} of subject "{subject}" is referred to by schema {by:list}'
     HINT = "Delete the schemas that the message names first."

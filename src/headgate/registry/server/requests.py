@@ -125,6 +125,7 @@ async def _call(request: Request) -> Call:
 
 
 async def _read_body(request: Request) -> dict[str, Json]:
+    """The JSON object of a request. Reading stops as soon as the body is too large."""
     content_type = request.headers.get("content-type", BODY_TYPES[0])
     if content_type.partition(";")[0].strip().lower() not in BODY_TYPES:
         raise errors.UnknownContentType(content_type)
@@ -195,7 +196,7 @@ def read_users(path: Path) -> Users:
     """
     try:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise errors.UserFileUnusable(str(path), "others than its owner can use it")
+            raise errors.UserFileUnusable(str(path), "users other than its owner can read or write it")
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is no text"
@@ -219,6 +220,7 @@ def _user(path: Path, number: int, line: str) -> User:
 
 
 def _credentials(authorization: str) -> tuple[str, str]:
+    """User name and password of a Basic header. Any other header counts as no login."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         raise errors.NotSignedIn
@@ -269,17 +271,11 @@ def version_number(text: str) -> int:
 
 
 # Data contracts are refused, because accepting them without applying them would mislead.
-_NOT_KEPT = (
-    "metadata",
-    "ruleSet",
-    "defaultMetadata",
-    "overrideMetadata",
-    "defaultRuleSet",
-    "overrideRuleSet",
-)
+_NOT_KEPT = ("metadata", "ruleSet", "defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")
 
 
 def schema_request(body: dict[str, Json]) -> PostedSchema:
+    """The body that registers, looks up or tests a schema. Raises InvalidSchema."""
     _refuse_contracts(body)
     text = body.get("schema")
     if not isinstance(text, str) or not text.strip():
@@ -305,11 +301,7 @@ def mode_change(body: dict[str, Json]) -> Mode:
 
 
 def version_answer(version: StoredVersion, text: str) -> dict[str, Json]:
-    answer: dict[str, Json] = {
-        "subject": version.subject,
-        "version": version.version,
-        "id": version.schema_id,
-    }
+    answer: dict[str, Json] = {"subject": version.subject, "version": version.version, "id": version.schema_id}
     return {**answer, **schema_answer(version.schema, text)}
 
 

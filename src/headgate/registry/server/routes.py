@@ -50,6 +50,8 @@ def create_app(store: Store, *, users: Users | None = None, check: Compatibility
 
 
 def _routes(store: Store, registration: Registration, users: Users) -> list[Route]:
+    """All paths. The tables are opened for each handler in one transaction."""
+
     def route(method: str, path: str, handler: Handler, *, writes: bool | None = None) -> Route:
         """Every method but GET writes, unless `writes` says otherwise. Writing needs the right to write."""
         changes = method != "GET" if writes is None else writes
@@ -131,6 +133,7 @@ def _referenced_by(tables: Tables, call: Call) -> Json:
 
 
 def _register(registration: Registration, tables: Tables, call: Call) -> Json:
+    """Register a schema and answer with its id."""
     subject, request = subject_name(call.path["subject"]), requests.schema_request(call.body)
     version = registration.register(tables, subject, request, normalize=call.flag("normalize"))
     # Old clients refuse an answer with unknown names. New ones send this header.

@@ -1,7 +1,7 @@
 """The rules of the registry, as functions over its tables: settings, registering, deleting.
 
-Settings are the compatibility level and the mode, of the whole registry (subject None) and of single subjects, which
-take precedence. Deleting has two steps: a soft delete hides a version and keeps its id readable, a permanent one
+Settings are the compatibility level and the mode. The registry as a whole has both (subject None), and a subject may have
+its own, which take precedence. Deleting has two steps: a soft delete hides a version and keeps its id readable, a permanent one
 removes it.
 """
 
@@ -150,6 +150,7 @@ def _config(tables: Tables, subject: str | None) -> Config | None:
 
 
 def _make_room_for_import(tables: Tables, subject: str | None) -> None:
+    """Remove softly deleted versions, whose ids would be in the way. Live ones are not touched, but refused."""
     concerned = tables.subjects("", Visibility.ALL) if subject is None else (subject,)
     for name in concerned:
         if tables.latest(name, Visibility.LIVE) is not None:
@@ -208,16 +209,13 @@ class Registration:
         read = read_posted(tables, request.schema, normalize=normalize, visibility=Visibility.LIVE)
         if (found := _registered(tables, subject, request, read, normalize)) is not None:
             return found
+        # Imported schemas come from a registry that has checked them, in the order in which they were registered there.
         if mode is not Mode.IMPORT and (reasons := self.reasons(tables, subject, read)):
             raise errors.Incompatible(subject, level_in_scope(tables, subject), reasons)
         return _add(tables, subject, request, read, mode)
 
     def reasons(
-        self,
-        tables: Tables,
-        subject: str,
-        read: PostedReading,
-        against: Sequence[StoredVersion] | None = None,
+        self, tables: Tables, subject: str, read: PostedReading, against: Sequence[StoredVersion] | None = None
     ) -> tuple[str, ...]:
         """Why a schema cannot follow the versions `against`, by default those that the level compares with."""
         level = level_in_scope(tables, subject)
@@ -277,6 +275,7 @@ def _refuse_by_mode(tables: Tables, subject: str, request: PostedSchema, mode: M
 def _registered(
     tables: Tables, subject: str, request: PostedSchema, read: PostedReading, normalize: bool
 ) -> StoredVersion | None:
+    """The live version that the request asks for already, None if there is none."""
     if request.version is not None:
         found = tables.version(subject, request.version, Visibility.LIVE)
         return found if found is not None and tables.fingerprint(found.schema_id) == read.prints.exact else None
@@ -287,6 +286,7 @@ def _registered(
 
 
 def _add(tables: Tables, subject: str, request: PostedSchema, read: PostedReading, mode: Mode) -> StoredVersion:
+    """Store the schema, unless its text is known, and give the subject a version of it."""
     version = _new_version(tables, subject, request, mode)
     schema_id = tables.add_schema(read.kept, read.prints, _known_id(tables, request, read))
     for old in tables.versions_of_id(schema_id, Visibility.DELETED):
@@ -331,6 +331,7 @@ def _versions_to_compare(tables: Tables, subject: str, level: CompatibilityLevel
 
 
 def _version_to_compare(tables: Tables, subject: str, number: int) -> Sequence[StoredVersion]:
+    """One version as a sequence, empty if the subject has none yet."""
     if number == LATEST:
         latest = tables.latest(subject, Visibility.LIVE)
         return () if latest is None else (latest,)
@@ -396,6 +397,7 @@ def refuse_if_referenced(
 
 
 def _find_to_delete(tables: Tables, subject: str, number: int, *, permanent: bool) -> StoredVersion:
+    """The version to delete. A permanent deletion also finds versions that were deleted softly."""
     if number == LATEST:
         found = tables.latest(subject, Visibility.ALL if permanent else Visibility.LIVE)
     else:
@@ -407,6 +409,7 @@ def _find_to_delete(tables: Tables, subject: str, number: int, *, permanent: boo
 
 
 def _remove_versions(tables: Tables, versions: tuple[StoredVersion, ...]) -> None:
+    """Remove versions for good. A subject that has none left loses its settings, too."""
     for version in versions:
         tables.remove_version(version.subject, version.version)
     tables.drop_unreferenced({version.schema_id for version in versions})

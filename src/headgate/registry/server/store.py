@@ -296,6 +296,7 @@ class Store:
             return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
+        """A connection that waits up to 30 seconds for a lock of another process."""
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -307,6 +308,7 @@ class Store:
         return connection
 
     def _prepare(self) -> None:
+        """Create the tables in a new file. Raises StoreUnusable for a file of another format."""
         with _transaction(self._writer, "BEGIN IMMEDIATE"):
             (found,) = self._writer.execute("PRAGMA user_version").fetchone()
             if found == 0:
@@ -319,6 +321,7 @@ class Store:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """Commit at the end of the block, roll back if it raises."""
     try:
         connection.execute(begin)
         try:
@@ -327,7 +330,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
             connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
-    except sqlite3.OperationalError as failure:
+    except sqlite3.OperationalError as failure:  # a full disk, or a lock that is held for too long
         raise StoreFailed(str(failure)) from failure
 
 
@@ -343,6 +346,7 @@ class PostedReading:
 def read_posted(tables: Tables, posted: Schema, *, normalize: bool, visibility: Visibility) -> PostedReading:
     """Raises InvalidSchema. `visibility` says whether a reference may point to a deleted version."""
     schema = _with_numbered_references(tables, posted, visibility)
+    # Both forms are parsed, because a later request may look the schema up with or without `normalize`.
     normal = _parse_with_references(tables, schema, visibility, normalize=True)
     if normalize:
         schema = replace(schema, text=normal.canonical, references=tuple(sorted(schema.references)))
@@ -366,6 +370,8 @@ def parse_stored(tables: Tables, schema: Schema) -> ParsedSchema:
 def _parse_with_references(
     tables: Tables, schema: Schema, visibility: Visibility, *, normalize: bool = False
 ) -> ParsedSchema:
+    """Parse a schema with the versions it refers to. Every fault becomes an InvalidSchema, which clients know."""
+
     def resolve(reference: Reference) -> Schema:
         found = tables.version(reference.subject, reference.version, visibility)
         if found is None:

@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import fastavro
 from pyspark.sql import Column
@@ -157,14 +157,19 @@ def explain_malformed(data: bytes | None, writer: WrittenSchema | None) -> str:
         return MALFORMED
     body = io.BytesIO(data[HEADER_LENGTH:])
     try:
-        schema = fastavro.parse_schema(json.loads(to_json_text(writer_tree(writer))))
-        fastavro.schemaless_reader(body, schema, None)
+        fastavro.schemaless_reader(body, _parsed(writer), None)
     except EOFError:
         return "it ends before its schema does"
     except Exception:  # noqa: BLE001 - whatever the decoder raises, it says no more than that
         return MALFORMED
     left = len(data) - HEADER_LENGTH - body.tell()
     return f"{left} bytes are left over behind it" if left else MALFORMED
+
+
+@lru_cache(maxsize=64)
+def _parsed(writer: WrittenSchema) -> fastavro.types.Schema:
+    """A batch may have half a million malformed records of one schema."""
+    return fastavro.parse_schema(json.loads(to_json_text(writer_tree(writer))))
 
 
 # parts

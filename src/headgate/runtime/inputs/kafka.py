@@ -2,65 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
-from itertools import islice
+import logging
+from collections.abc import Callable, Mapping
 
-from pyspark.sql import DataFrame, Observation, Row, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 
-from headgate.catalog.positions import KafkaPosition, KafkaRecord, Position, furthest, limited
-from headgate.catalog.tasks import Quarantined
+from headgate.catalog.positions import KafkaPosition, Position, distance, furthest, limited
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import SourceDefinition
-from headgate.runtime.decode import REJECTED
+from headgate.runtime.decode import REJECTED, REJECTED_BYTES
 from headgate.runtime.errors import RecordsLost, TopicReplaced, TopicTruncated
-from headgate.runtime.failures import bad_record, path_of, records_are_gone, translated, unknown_schema_id
+from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
 from headgate.runtime.ports import (
     NOTHING_REJECTED,
     Append,
     Changes,
     Limit,
+    ManyRejected,
     Rejected,
     ReplanNeeded,
     Upsert,
     Watched,
 )
+from headgate.runtime.quarantine import QuarantineFiles, explained, quarantined
 from headgate.runtime.source import SourceReader, Suspect
 
-CHUNK = 500  # bad records whose large bytes are read from the topic with one consumer
-INLINE_RAW_BYTES = 1_000  # bytes of a bad record that Spark hands over; it keeps all of a batch in memory at once
-LARGEST_KEPT = 100_000  # bytes of a bad record that are kept in the quarantine
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+log = logging.getLogger(__name__)
 
-_RAW = "CASE hg_problem.side WHEN 'key' THEN key ELSE value END"
-QUARANTINED = (
-    "topic",
-    "partition",
-    "offset",
-    "unix_micros(timestamp) AS time",
-    "hg_problem.side AS side",
-    "hg_problem.reason AS reason",
-    "hg_problem.schema_id AS schema_id",
-    f"{_RAW} IS NOT NULL AND length({_RAW}) > {INLINE_RAW_BYTES} AS large",
-    f"CASE WHEN length({_RAW}) <= {INLINE_RAW_BYTES} THEN {_RAW} END AS raw",
-)
+SURE_ROWS = 1_000  # a batch of so few records is not worth a look at their size
+LOOKS = 4  # partitions in which records are looked at
+LOOK_EVERY = 10  # large batches that one look serves
 
 
 class KafkaInput:
     """One source of a task. `task_id` and `task_name` appear in quarantined records and errors; `brokers` names the
-    clusters that a failed batch may not have reached."""
+    clusters that a failed batch may not have reached, and `group` is the consumer group. `files` is where many bad
+    records go; without it all go to the catalog, which has `in_catalog` of the task already."""
 
-    def __init__(self, source: SourceDefinition, clients: Clients, task_id: int, task_name: str, brokers: str) -> None:
+    def __init__(
+        self,
+        source: SourceDefinition,
+        clients: Clients,
+        task_id: int,
+        task_name: str,
+        brokers: str,
+        group: str,
+        files: QuarantineFiles | None = None,
+        in_catalog: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.reader = SourceReader(source, clients)
         self.task_id = task_id
         self.task_name = task_name
         self._brokers = brokers
+        self._group = group
+        self._files = files
+        self._in_catalog = in_catalog
         self._decoded: DataFrame | None = None
         self._observed: Observation | None = None  # None if a bad record halts the task
         self._harmless: set[Suspect] = set()  # schemas that change nothing that the task uses
         self._under_test: Suspect | None = None
+        self._record_bytes = 0.0  # of a record, as estimated last
+        self._looked_for = 0  # large batches since the estimate, up to LOOK_EVERY
 
     @property
     def watched(self) -> Watched:
@@ -112,6 +116,8 @@ class KafkaInput:
         if latest.topic_id != begin.topic_id:
             raise self._replaced()
         end = limited(begin, latest, limit.rows)
+        if (fitting := self._fitting_rows(begin, end, limit.bytes)) < limit.rows:
+            end = limited(begin, end, fitting)
         if mark is not None:
             end = furthest(end, _kafka(mark))
         if end == begin:
@@ -120,6 +126,19 @@ class KafkaInput:
         if arrived := self.reader.arrived(lambda: self._raw(session, begin, end)):
             raise ReplanNeeded(self.reader.id, arrived)
         return self._end_before_halting_schema(session, begin, end)
+
+    def _fitting_rows(self, begin: KafkaPosition, end: KafkaPosition, most_bytes: int) -> int:
+        """How many records have about so many bytes. Offsets say nothing about bytes, so some records of a large batch are
+        looked at, and then no more for a while."""
+        rows = distance(begin, end)
+        if rows <= SURE_ROWS:
+            return rows
+        if self._looked_for == 0:
+            places = [(p, (begin.by_partition.get(p, 0) + o) // 2) for p, o in end.by_partition.items()]
+            backlog = sorted(places, key=lambda place: begin.by_partition.get(place[0], 0) - place[1])
+            self._record_bytes = self.reader.cluster.mean_record_bytes(self.reader.topic_name, backlog[:LOOKS])
+        self._looked_for = (self._looked_for + 1) % LOOK_EVERY
+        return max(1, int(most_bytes / max(1.0, self._record_bytes)))
 
     def end(self) -> KafkaPosition:
         """Where the topic ends now."""
@@ -144,7 +163,7 @@ class KafkaInput:
     def _raw(self, session: SparkSession, start: KafkaPosition, end: KafkaPosition) -> DataFrame:
         begin = start.by_partition
         first = {p: begin.get(p, 0) for p in end.by_partition}
-        return self.reader.between(session, first, end.by_partition, f"headgate-task-{self.task_id}")
+        return self.reader.between(session, first, end.by_partition, self._group)
 
     def read(self, session: SparkSession, start: Position, end: Position) -> Changes:
         begin, until = _kafka(start), _kafka(end)
@@ -158,11 +177,12 @@ class KafkaInput:
 
     def changes(self, accepted: DataFrame, *, in_one_part: bool = False) -> Changes:
         """The changes that accepted records mean. For a keyed source these are the last records of each key."""
-        rows = self.reader.current(accepted)
         if self.reader.layout.envelope == "NONE":
-            return Append(rows, in_one_part)
+            return Append(self.reader.current(accepted), in_one_part)
         key = tuple(column.name for column in self.reader.layout.columns if column.key)
-        return Upsert(rows, key, self.reader.columns(accepted))
+        if (marked := self.reader.marked(accepted)) is not None:
+            return Upsert(marked, key, marked=True)
+        return Upsert(self.reader.current(accepted), key, self.reader.columns(accepted))
 
     def release(self, position: Position) -> None:
         """The batch is committed, so a schema that was tried in it halts nothing."""
@@ -195,52 +215,33 @@ class KafkaInput:
     # Rejected records
 
     def rejected(self) -> Rejected:
-        """The write has counted them. They are read once more only if there are some and they are kept."""
-        count = 0 if self._observed is None else self._observed.get[REJECTED]
-        if count == 0 or self._decoded is None:
+        """The write has counted them. They are read once more only if there are some and they are kept: by the driver if they
+        are few, otherwise by the executors alone."""
+        if self._observed is None or self._decoded is None:
+            return NOTHING_REJECTED
+        metrics = self._metrics(self._observed)
+        if (count := metrics[REJECTED]) == 0:
             return NOTHING_REJECTED
         if self.reader.layout.on_error == "SKIP":
             return Rejected(count)
-        bad = self.reader.with_problems(self._decoded).where("hg_problem IS NOT NULL")
-        return Rejected(0, self._quarantined(bad.selectExpr(*QUARANTINED).toLocalIterator()))
+        bad = explained(self.reader.with_problems(self._decoded).where("hg_problem IS NOT NULL"), self.reader)
+        files, size = self._files, metrics[REJECTED_BYTES] or 0
+        if files is not None and files.takes(count, size, self._in_catalog()):
+            return Rejected(many=ManyRejected(self.reader.id, count, lambda folder: files.write(bad, folder)))
+        return Rejected(records=(quarantined(row, self.reader.id, self.task_id) for row in bad.toLocalIterator()))
 
-    def _quarantined(self, rows: Iterable[Row]) -> Iterator[Quarantined]:
-        left = iter(rows)
-        while chunk := list(islice(left, CHUNK)):
-            yield from self._with_large_bytes(chunk)
-
-    def _with_large_bytes(self, rows: Iterable[Row]) -> Iterator[Quarantined]:
-        """The bytes of large records are read from the topic, and dropped one by one."""
-        ordered = sorted(rows, key=lambda row: (row["partition"], row["offset"]))
-        large = [(row["partition"], row["offset"]) for row in ordered if row["large"]]
-        read = self.reader.cluster.read_records(self.reader.topic_name, large) if large else iter(())
-        for row in ordered:
-            record = next(read) if row["large"] else None
-            yield self.quarantined(row, record and record[0 if row["side"] == "key" else 1])
-
-    def quarantined(self, row: Row, large: bytes | None = None) -> Quarantined:
-        """A bad record, selected by `QUARANTINED`, and its bytes if it is a large one."""
-        side, raw = row["side"], bytes(row["raw"]) if row["raw"] is not None else large
-        partition, offset = row["partition"], row["offset"]
-        error = bad_record(self.reader, partition, offset, side, row["reason"], row["schema_id"], raw)
-        return Quarantined(
-            self.reader.id,
-            self.task_id,
-            KafkaRecord(row["topic"], partition, offset),
-            EPOCH + timedelta(microseconds=row["time"]),
-            row["schema_id"],
-            error.path or path_of(side, error.reason),
-            self.reader.expected(side),
-            error.reason + _not_kept(row["large"], raw),
-            raw if raw is not None and len(raw) <= LARGEST_KEPT else None,
-        )
-
-
-def _not_kept(large: bool, raw: bytes | None) -> str:
-    """Why the quarantine has no bytes of a record that has some."""
-    if raw is not None and len(raw) > LARGEST_KEPT:
-        return f" (its {len(raw):,} bytes are too many to be kept here)"
-    return " (its bytes were gone before they could be kept)" if large and raw is None else ""
+    def _metrics(self, observed: Observation) -> Mapping[str, int]:
+        """What the write has counted. Spark reads no record for an output that needs none, as of `WHERE false`; the records are
+        part of the batch all the same, so they are then counted by a job of their own."""
+        try:
+            return observed.get
+        except Exception as error:  # noqa: BLE001 - Spark gives an empty row, which PySpark cannot read
+            log.debug("the write has counted no records: %s", type(error).__name__)
+        assert self._decoded is not None
+        again = Observation()
+        counted = self.reader.count_rejected(self._decoded, again)
+        counted.select("offset").write.format("noop").mode("append").save()
+        return again.get
 
 
 def _kafka(position: Position) -> KafkaPosition:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from headgate.catalog.positions import lag
 from headgate.connectors.kafka import KafkaCluster
-from headgate.plan.definitions import RecordEncoding, SinkDefinition
+from headgate.plan.definitions import PRESENT, RecordEncoding, SinkDefinition
 from headgate.runtime.crash_points import crash_point, is_armed
 from headgate.runtime.errors import RecordTooLarge, TargetTopicGone
 from headgate.runtime.failures import record_is_too_large
@@ -81,6 +81,9 @@ class KafkaTarget:
                 if self.sink.envelope == "UPSERT":
                     return records
                 return compute_before_write(records, read, in_one_part=in_one_part)
+            case Upsert(rows, _, _, marked=True):
+                topic, key_bytes, value = self._columns
+                return rows.select(topic, key_bytes, F.when(F.col(PRESENT), value).alias("value"))
             case Upsert(rows, key, changed):
                 if changed is None:
                     return rows.select(*self._columns)

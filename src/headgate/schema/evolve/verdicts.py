@@ -103,8 +103,10 @@ class Row(NamedTuple):
     view: Verdict
 
 
+# The targets in the order of the columns of a row.
 _COLUMNS = (Target.READER, Target.AVRO_SINK, Target.POSTGRES, Target.ELASTICSEARCH, Target.VIEW)
 _NEW_VERSION = _in_place("a new version is registered")
+# Reasons that several changes share.
 _KEPT_COLUMN = "the column stays, and is null from then on"
 _KEPT_SYMBOLS = _safe("the column keeps its symbols")
 

@@ -200,6 +200,7 @@ _FROM: dict[str, t.Type] = {
     "binary": t.Bytes(), "date_nanos": t.TimestampTz(),
     "flat_object": t.Json(), "flattened": t.Json(),
 }  # fmt: skip
+# Formats of dates without a time. A field that accepts others too is a timestamp.
 _DATE_ONLY = frozenset({"strict_date", "date", "yyyy-MM-dd", "strict_year_month_day", "year_month_day"})
 
 

@@ -16,6 +16,7 @@ from headgate.schema import types as t
 from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, UnresolvedType, UnsupportedType
 from headgate.schema.names import POSTGRES_LIMIT, ROOT, field_path, postgres_too_long, print_name
 
+# As `format_type` prints them. Types with arguments are printed by `to_postgres`.
 _TO: dict[type, str] = {
     t.Boolean: "boolean",
     t.Integer: "integer",
@@ -34,6 +35,7 @@ _TO: dict[type, str] = {
     t.Map: "jsonb",
     t.Record: "jsonb",
 }
+# With the short names that people write.
 _FROM: dict[str, t.Type] = {
     "boolean": t.Boolean(), "bool": t.Boolean(),
     "smallint": t.Integer(), "int2": t.Integer(), "integer": t.Integer(), "int4": t.Integer(), "int": t.Integer(),

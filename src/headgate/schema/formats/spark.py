@@ -14,6 +14,7 @@ from headgate.schema.names import ROOT, element_path, field_path, print_name, va
 # Spark 4.2 reads and writes columns of the type time, but its SQL accepts the word only with this setting.
 SETTINGS = {"spark.sql.timeType.enabled": "true"}
 
+# Times have microseconds, as everywhere in Spark.
 _TO: dict[type, spark.DataType] = {
     t.Boolean: spark.BooleanType(),
     t.Integer: spark.IntegerType(),

@@ -22,6 +22,7 @@ from headgate.sql.query.types import Typed, is_numeric, is_text
 from headgate.text.lexer import shortened
 
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?\Z", re.ASCII)
+# sqlglot reads DATE '…' as a cast with one of these types.
 TYPED_LITERALS: dict[str, t.Type] = {"DATE": t.Date(), "TIMESTAMP": t.Timestamp(), "TIMESTAMPTZ": t.TimestampTz()}
 
 
@@ -34,6 +35,7 @@ def literal(_visitor: Visitor, node: exp.Literal, _scope: Scope) -> Typed:
         raise MalformedQuery(f'"{shortened(node.name)}" is no number')
     if written.isdigit():
         return whole(int(written)) if len(written.lstrip("0")) <= t.MAX_PRECISION else _too_long()
+    # A number with an exponent is a double, as in Spark.
     if "e" in written:
         return Typed(t.Double(), False) if float(written) != float("inf") else _too_long()
     before, _, after = written.partition(".")
@@ -136,6 +138,7 @@ def castable(source: t.Type, target: t.Type) -> bool:
 
 
 _NUMBERS = (t.Integer, t.Bigint, t.Real, t.Double, t.Decimal)
+# What Spark casts to what in ANSI mode, beside text, which everything can be cast to.
 _TARGETS: dict[type, tuple[type, ...]] = {
     **dict.fromkeys(_NUMBERS, (*_NUMBERS, t.Boolean, t.TimestampTz)),
     t.Boolean: (t.Boolean, *_NUMBERS),

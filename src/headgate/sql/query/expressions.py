@@ -141,6 +141,7 @@ def _exists(visitor: Expressions, node: exp.Exists, scope: Scope) -> Typed:
     return Typed(t.Boolean(), False)
 
 
+# What users of PostgreSQL are likely to write, with what to write instead.
 _REFUSED: dict[type, tuple[str, str | None]] = {
     exp.SimilarTo: ("SIMILAR TO", "Write RLIKE with a regular expression."),
     exp.Placeholder: ("a parameter", None),
@@ -208,6 +209,7 @@ def accessed_name(value: exp.Expr) -> str | None:
             return None
 
 
+# By the exact class, because classes of sqlglot inherit from each other in ways that mean nothing here.
 _HANDLERS: dict[type, Handler] = {
     exp.Column: _column,
     exp.Dot: _dot,

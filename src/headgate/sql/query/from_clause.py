@@ -68,6 +68,7 @@ class FromClause:
         side, kind = join.side.upper(), join.kind.upper()
         _refuse_join(join, side)
         right = self._entry(join, scope)
+        # A lateral join works row by row. Any other join needs all rows of both sides.
         lateral = isinstance(join.this, exp.Lateral | exp.Unnest)
         self.expressions.stateful = self.expressions.stateful or not lateral
         keeps_right = kind not in ("SEMI", "ANTI")
@@ -155,8 +156,8 @@ class FromClause:
         relation = scope.table(parts[0]) if len(parts) == 1 else None
         reference = None
         if relation is None:
-            relation = self._found(node)
-            reference = self._add_reference(node, parts, relation)
+            relation = self._found(node, parts)
+            reference = self._add_reference(span, parts, relation)
         alias = node.args.get("alias")
         exact = len(parts) == 1 and parts[0].quoted
         called = relation.alias or relation.name.name
@@ -169,20 +170,19 @@ class FromClause:
         return source if named else replace(source, written=parts, reference=reference)
 
     def _add_reference(
-        self, node: exp.Table, parts: tuple[Identifier, ...], relation: Relation
+        self, span: Span | None, parts: tuple[Identifier, ...], relation: Relation
     ) -> RelationReference | None:
         """Record where the query names the relation, so that a stored query can be printed with its new name."""
-        span = written_span(self.expressions, node.parts)
         if span is None:
             return None
         reference = RelationReference(span, parts, relation.name)
         self.expressions.references[span.start] = reference
         return reference
 
-    def _found(self, node: exp.Table) -> Relation:
+    def _found(self, node: exp.Table, parts: tuple[Identifier, ...]) -> Relation:
         """The relation that the catalog has for a name."""
         try:
-            relation = self.find_relation(tuple(name_part(part) for part in node.parts))
+            relation = self.find_relation(parts)
         except HeadgateError as error:
             raise error.at(self.expressions.span(node)) from error.__cause__
         self.relations.append(relation.name)

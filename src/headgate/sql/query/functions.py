@@ -20,6 +20,7 @@ from headgate.schema import types as t
 from headgate.schema.parse import parse_type
 from headgate.sql.query.types import UNKNOWN, Typed, common, is_numeric, is_text
 
+# The kinds that signatures name. `num`, `text` and `any` are tested by functions.
 KINDS: dict[str, tuple[type, ...]] = {
     "bool": (t.Boolean,),
     "int": (t.Integer,),

@@ -14,7 +14,9 @@ from headgate.sql.errors import MisplacedAggregate, UngroupedColumn
 from headgate.sql.query.functions import AGGREGATES
 from headgate.sql.query.scope import Scope
 
+# What may stand between an aggregate and its OVER.
 AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+# Nodes of GROUP BY that only group its expressions.
 _LISTS = (exp.Group, exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren)
 
 
@@ -91,14 +93,14 @@ def _joined(sets: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(key for each in sets for key in each))
 
 
-def aggregates(node: exp.Expr) -> list[exp.Anonymous]:
+def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
     """The aggregates of an expression that work on groups: not those over windows or inside subqueries."""
-    found = [node] if is_aggregate(node) else []
-    inner = [] if isinstance(node, exp.Query) else list(node.iter_expressions())
-    if isinstance(node, exp.Window):
-        inner = [part for part in inner if part is not node.this]
-        inner += list(node.this.iter_expressions())
-    return [*found, *(a for child in inner for a in aggregates(child))]  # type: ignore[list-item]
+    if is_aggregate(node):
+        yield node
+    if isinstance(node, exp.Query):
+        return
+    for child in node.iter_expressions():
+        yield from aggregates(child)
 
 
 def refuse_aggregates(clause: exp.Expr, name: str, span: Span | None) -> None:
@@ -111,7 +113,7 @@ def check_grouped(node: exp.Select, scope: Scope, span: Callable[[exp.Expr], Spa
     """Check that outputs and HAVING consist of groups, aggregates and constants, if there are groups or aggregates."""
     group, having = node.args.get("group"), node.args.get("having")
     outputs = [_value(expression) for expression in node.expressions]
-    if group is None and having is None and not any(aggregates(output) for output in outputs):
+    if group is None and having is None and not any(True for output in outputs for _ in aggregates(output)):
         return
     if group is not None and group.args.get("all"):
         return

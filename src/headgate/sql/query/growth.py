@@ -19,6 +19,7 @@ from headgate.sql.query.tree import Stability, Unstable
 
 # A join of relations with many keys has the product of them. A few are enough to find one that is kept.
 MAX_KEYS = 8
+# Generators that return exactly one row for each input row, so that a key is kept.
 _ONE_ROW_EACH = frozenset({"json_tuple"})
 
 

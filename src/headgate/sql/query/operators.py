@@ -20,6 +20,7 @@ from headgate.sql.query.scope import Scope, Visitor, call, field_of, identifier,
 from headgate.sql.query.types import NULL, Typed, arithmetic, boolean, common, common_type, is_text
 from headgate.text.cursor import Identifier
 
+# The operators as errors and typing rules name them.
 ARITHMETIC: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "DIV"}
 LOGIC: dict[type, str] = {exp.And: "AND", exp.Or: "OR", exp.Not: "NOT"}
 COMPARISONS: dict[type, str] = {
@@ -333,6 +334,7 @@ Step = str | int
 
 _NUMBER = "(-?[0-9][-+.0-9eE]*)"
 _UNFIT = frozenset("'?")  # characters that a key in a path of get_json_object cannot contain
+# Parameters of lambdas. Users do not write such names.
 _PART, _AT, _FOUND = "hg_part", "hg_at", "hg_found"
 _BACKSLASH = call("chr", exp.Literal.number(92))
 _ESCAPED = (  # escapes inside strings, and the characters that stand for them while the text is split at quotes

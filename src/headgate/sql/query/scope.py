@@ -20,6 +20,7 @@ from headgate.sql import errors
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import NO_ROWS, ColumnRef, Node, Ref, RelationName
 from headgate.sql.query.types import UNKNOWN, Typed
+from headgate.sql.query.written import WrittenExpression
 from headgate.text.cursor import Identifier
 
 
@@ -90,7 +91,7 @@ class AnalysedQuery:
     ``relations`` are the relations that it reads, each once. A column without a type is the result of a
     function that is not in our table; Spark types it later. ``row_by_row`` is true if every output row depends on one
     input row of one relation. ``references`` and ``types`` are in the order of the text. ``tree`` is the same query
-    node by node; its columns are those of the query, in their order.
+    node by node; its columns are those of the query, in their order. ``limit`` is the LIMIT of the whole query.
     """
 
     columns: tuple[Column, ...]
@@ -99,12 +100,19 @@ class AnalysedQuery:
     row_by_row: bool
     references: tuple[RelationReference, ...] = ()
     types: tuple[TypeReference, ...] = ()
+    limit: int | None = None
     build_tree: Callable[[], Node] = field(default=lambda: NO_ROWS, compare=False, repr=False)
+    find_written: Callable[[], tuple[WrittenExpression, ...]] = field(default=tuple, compare=False, repr=False)
 
     @property
     def tree(self) -> Node:
         """Built when it is first asked for, because most analyses only need the columns."""
         return self.build_tree()
+
+    @property
+    def written(self) -> tuple[WrittenExpression, ...]:
+        """The expressions as they were written, with their places in ``spark_sql``. Found when they are first asked for."""
+        return self.find_written()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +281,8 @@ class Scope:
 def _named(name: Identifier, candidates: Iterable[tuple[str, Item]]) -> Item | None:
     """The one candidate that the name means, or None. The first counts if several have exactly this name."""
     listed = list(candidates)
-    match find(name.name, name.quoted, (key for key, _ in listed)):
-        case Found(exact):
-            return next(item for key, item in listed if key == exact)
-    return None
+    found = find(name.name, name.quoted, [key for key, _ in listed]) if listed else None
+    return next(item for key, item in listed if key == found.name) if isinstance(found, Found) else None
 
 
 def qualified(source: Source, name: Identifier) -> Column:

@@ -42,9 +42,16 @@ from headgate.sql.query.scope import (
     resolve,
 )
 from headgate.sql.query.text import Normalised, normalise, on_big_stack, parse, with_room
-from headgate.sql.query.tree import RelationName
+from headgate.sql.query.tree import Node, RelationName
 from headgate.sql.query.tree_builder import TreeBuilder
 from headgate.sql.query.types import Typed, common
+from headgate.sql.query.written import (
+    WrittenExpression,
+    mark_written,
+    pass_mark,
+    spark_text,
+    written_expressions,
+)
 from headgate.text.cursor import Identifier
 
 Projection = tuple[exp.Expr, tuple[Column, ...]]
@@ -53,7 +60,7 @@ Projection = tuple[exp.Expr, tuple[Column, ...]]
 def analyse(text: str, find_relation: FindRelation, resolve: Callable[[Named], Type] | None = None) -> AnalysedQuery:
     """Return all that can be known of a query without running it. Spans of errors are offsets in ``text``."""
     normalised = normalise(text)
-    return with_room(_depth(normalised.text), lambda: _Analyser(normalised, find_relation, resolve).run())
+    return with_room(_depth(normalised.text), lambda: _Analyser(text, normalised, find_relation, resolve).run())
 
 
 def _depth(text: str) -> int:
@@ -74,8 +81,13 @@ class _Analyser:
     """One analysis. It walks sqlglot's tree once and changes it into Spark's query on the way."""
 
     def __init__(
-        self, normalised: Normalised, find_relation: FindRelation, resolve: Callable[[Named], Type] | None
+        self,
+        text: str,
+        normalised: Normalised,
+        find_relation: FindRelation,
+        resolve: Callable[[Named], Type] | None,
     ) -> None:
+        self.text = text
         self.normalised = normalised
         self.expressions = Expressions(normalised, resolve or _no_named_types, self.query)
         self.from_clause = FromClause(self.expressions, find_relation, self.query)
@@ -84,13 +96,25 @@ class _Analyser:
     def run(self) -> AnalysedQuery:
         """Analyse the whole query. The relational tree is built later, only if somebody needs it."""
         tree = parse(self.normalised)
+        mark_written(tree, self.normalised)
         columns = self.query(tree, None)
         for number, column in enumerate(columns):
             if column.null:
                 _make_text(tree, number)
         relations = self.from_clause.relations
         builder = TreeBuilder(self.expressions.span, self.expressions.ref)
-        spark_sql = _without_variables(tree.sql(dialect="spark", comments=False))
+        spark_sql = spark_text(tree)
+
+        @cache
+        def find_written() -> tuple[WrittenExpression, ...]:
+            depth = _depth(self.normalised.text)
+            return with_room(depth, lambda: written_expressions(tree, spark_sql, self.text, len(columns)))
+
+        @cache
+        def build_tree() -> Node:
+            find_written()  # before the builder takes the tree apart
+            return on_big_stack(lambda: builder.query(tree))
+
         return AnalysedQuery(
             columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
             relations=tuple(dict.fromkeys(relations)),
@@ -98,7 +122,9 @@ class _Analyser:
             row_by_row=len(relations) == 1 and not self.expressions.stateful,
             references=tuple(m for _, m in sorted(self.expressions.references.items())),
             types=tuple(map(TypeReference, self.normalised.type_spans, self.normalised.types)),
-            build_tree=cache(lambda: on_big_stack(lambda: builder.query(tree))),
+            limit=_limit(tree),
+            build_tree=build_tree,
+            find_written=find_written,
         )
 
     def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
@@ -184,6 +210,7 @@ class _Analyser:
         for name in ("having", "qualify"):
             if clause := node.args.get(name):
                 self.expressions.visit(clause, inner)
+        # WINDOW w AS (…) is seen by the whole SELECT, but names only columns of FROM.
         for window in node.args.get("windows") or ():
             self.expressions.visit(window, scope)
         check_grouped(node, scope, self.expressions.span)
@@ -220,6 +247,7 @@ class _Analyser:
         holder = exp.Paren(this=node)  # so that a node that replaces itself has a parent to do it in
         typed = self.expressions.visit(node, scope)
         value = holder.this.this if isinstance(holder.this, exp.Alias) else holder.this
+        pass_mark(plain, value)
         name = name or (origin.name if origin else accessed_name(value)) or "?column?"
         doc, came_from = (origin.doc, origin.origin) if origin else (_field_doc(plain, typed), None)
         column = Column(name, typed.type, typed.nullable, doc, came_from, typed.null)
@@ -320,6 +348,13 @@ class _Analyser:
                 note(value, Notes(output.ref))
                 return
         self.expressions.visit(item, scope)
+
+
+def _limit(tree: exp.Expr) -> int | None:
+    """The number of rows that a LIMIT of the whole query allows, if it is written as a number."""
+    limit = tree.args.get("limit")
+    count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit and limit.expression
+    return int(count.name) if isinstance(count, exp.Literal) and count.name.isdigit() else None
 
 
 def _require_position(item: exp.Literal, clause: str, columns: tuple[Column, ...]) -> None:
@@ -423,8 +458,3 @@ def _make_text(node: exp.Expr, number: int) -> None:
             value.replace(cast_to(value.copy(), Text()))
         case _:
             pass
-
-
-def _without_variables(sql: str) -> str:
-    """Escape `${name}`, which Spark replaces by the value of a setting, even inside strings."""
-    return sql.replace("${", "\\u0024{")

@@ -32,6 +32,7 @@ from headgate.text.cursor import Cursor
 from headgate.text.lexer import Token, TokenKind, tokenize
 
 FUNCTION_MARK = "hgf_"
+# Line breaks stay, so that lines of sqlglot's errors are those of the text.
 _NOT_BLANK = re.compile(r"[^\n]")
 TYPE_MARK = "hgt_"
 MAX_DEPTH = 1000
@@ -50,6 +51,7 @@ _GRAMMAR_BEFORE = {
     "FILTER": frozenset({"WHERE"}),
     "ARRAY": frozenset({"SELECT"}),
 }
+# What cannot follow a comma.
 _AFTER_NO_COMMA = frozenset(
     {",", ")", "]", ";", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
 )
@@ -61,6 +63,7 @@ _KEYWORD_CALLS = {
     "SUBSTRING": frozenset({"FROM", "FOR"}),
     "TRIM": frozenset({"FROM", "BOTH", "LEADING", "TRAILING"}),
 }
+# Operators of Spark that PostgreSQL's grammar does not have, in PostgreSQL's words.
 _SAME_IN_POSTGRES = {"RLIKE": "~", "REGEXP": "~", "<=>": "IS NOT DISTINCT FROM"}
 
 
@@ -209,6 +212,7 @@ class _Normaliser:
             self.length += len(written)
 
 
+# sqlglot reads statements too. Only queries are wanted here.
 _STARTS = re.compile(r"\s*(?:\(\s*)*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
 
 

@@ -304,6 +304,20 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(below)
 
 
+def columns_used(node: Node, schema: str, table: str) -> frozenset[str]:
+    """The columns of a system relation that the nodes above its scans use, by the relation's own names."""
+    used: set[Ref] = set()
+    names: dict[Ref, str] = {}
+    for each in walk(node):
+        if isinstance(each, Scan):
+            if (each.relation.schema, each.relation.name) == (schema, table):
+                names |= {output.ref: name for output, name in zip(each.columns, each.names, strict=True)}
+        else:
+            for expression in expressions_of(each):
+                used |= expression.uses
+    return frozenset(name for ref, name in names.items() if ref in used)
+
+
 def outer_columns(node: Node) -> frozenset[Ref]:
     """The columns that the tree uses and does not have: those of the query around it."""
     made: set[Ref] = set()

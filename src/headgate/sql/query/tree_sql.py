@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from headgate.sql.query import tree as n
 from headgate.sql.query.functions import GENERATORS
 
+# The words of Spark SQL.
 _JOINS = {
     "inner": "JOIN",
     "left": "LEFT JOIN",

@@ -29,7 +29,9 @@ class Typed:
 UNKNOWN = Typed(None)
 NULL = Typed(None, True, null=True)
 
+# The order in which numbers widen. A decimal has rules of its own.
 _RANK: dict[type, int] = {t.Integer: 0, t.Bigint: 1, t.Real: 3, t.Double: 4}
+# The decimals that Spark turns whole numbers into. It gives a bigint 20 digits, although it has at most 19.
 _DIGITS: dict[type, int] = {t.Integer: 10, t.Bigint: 20}
 
 

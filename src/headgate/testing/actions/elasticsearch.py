@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import httpx
 
-from headgate.testing.compare import align, differences
+from headgate.testing.compare import align, as_written, differences
 from headgate.testing.context import Action, Deadline, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed
 from headgate.testing.notation import Json, canonical, equal, is_part, read_json, without_nulls, write_json
@@ -16,6 +16,7 @@ PAGE = 1000
 
 
 def verify(call: Invocation, context: SpecContext) -> None:
+    """`elasticsearch-verify`: the documents of an index, in any order. `_id` counts if the spec writes one."""
     expected = [_document(call, line) for line in context.fill(call.body)]
     with_ids = any("_id" in one for one in expected)
     sort = call.optional("sort")
@@ -31,6 +32,7 @@ def verify(call: Invocation, context: SpecContext) -> None:
 
 
 def mapping(call: Invocation, context: SpecContext) -> None:
+    """`elasticsearch-mapping`: the mapping has the expected fields; with `exact`, no others."""
     wanted = read_json("\n".join(context.fill(call.body)))
     if not isinstance(wanted, dict):
         raise call.wrong("wants a JSON object")
@@ -95,6 +97,7 @@ def _mapping(index: str, context: SpecContext, deadline: Deadline) -> dict[str, 
 
 
 def _ask(method: str, url: str, body: object, deadline: Deadline) -> Json:
+    """One request. Raises ServiceFailed for any answer but success."""
     try:
         response = httpx.request(method, url, json=body, timeout=max(1.0, min(30.0, deadline.left)), trust_env=False)
     except httpx.HTTPError as error:
@@ -135,10 +138,7 @@ def _place(document: dict[str, Json], sort: str | None) -> tuple[bool, int, floa
 
 
 def _mismatch(index: str, expected: Sequence[dict[str, Json]], actual: Sequence[dict[str, Json]]) -> Mismatch:
-    left, lines = list(expected), []
-    for one in actual:
-        place = next((at for at, other in enumerate(left[:1000]) if _same(other, one)), None)
-        lines.append(write_json(one if place is None else left.pop(place)))
+    lines = as_written(expected, actual, _same, write_json)
     wanted = [write_json(one) for one in expected]
     what = f'the documents of index "{index}" are not the expected ones'
     return Mismatch(what, tuple(wanted), tuple(align(wanted, lines)), tuple(lines))

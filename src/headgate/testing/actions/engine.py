@@ -8,7 +8,8 @@ from pathlib import Path
 
 import httpx
 
-from headgate.serve.client import HEADGATE, program_environment
+from headgate.processes import program_environment
+from headgate.serve.client import HEADGATE
 from headgate.serve.protocol import value_text
 from headgate.testing.context import Action, Deadline, GiveUp, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
@@ -25,6 +26,7 @@ def set_(call: Invocation, context: SpecContext) -> None:
 
 
 def set_from_sql(call: Invocation, context: SpecContext) -> None:
+    """`set-from-sql`: a variable gets the one value of a query."""
     sql = "\n".join(context.fill(call.body))
 
     def attempt(deadline: Deadline) -> str:
@@ -69,6 +71,7 @@ _CHECK = re.compile(r"contains: ?(.*)")
 
 
 def headgate(call: Invocation, context: SpecContext) -> None:
+    """`headgate`: run a command, and check its exit status and what it prints."""
     status = call.number("status") or 0
     checks = [_command_check(call, line) for line in context.fill(call.body)]
     arguments = tuple(word for word in call.arguments if not word.startswith("status="))
@@ -79,9 +82,8 @@ def headgate(call: Invocation, context: SpecContext) -> None:
             env=program_environment({"HEADGATE_WORLD": str(context.world.folder)}),
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise StepFailed(
-            f"the command did not end within {context.timeout:.0f} s", _output_text(error.stdout)
-        ) from error
+        problem = f"the command did not end within {context.timeout:.0f} s"
+        raise StepFailed(problem, _output_text(error.stdout)) from error
     output = _output_text(ended.stdout) + _output_text(ended.stderr)
     if ended.returncode != status:
         raise StepFailed(f"the command ended with status {ended.returncode} and not {status}", output)
@@ -109,6 +111,7 @@ def _output_text(output: bytes | None) -> str:
 
 
 def http(call: Invocation, context: SpecContext) -> None:
+    """`http`: a request to the engine. Only GET and HEAD are tried again, because others may have changed something."""
     method, path = call.positional
     sent, expected = _parts(context.fill(call.body))
     status = call.number("status") or 200
@@ -134,26 +137,22 @@ def _host(call: Invocation) -> dict[str, str]:
     return {} if host is None else {"Host": host}
 
 
-def grpc(call: Invocation, context: SpecContext) -> None:
-    del context
+def grpc(call: Invocation, _: SpecContext) -> None:
     raise call.wrong("is not supported yet")
 
 
 def _parts(lines: tuple[str, ...]) -> tuple[str | None, Json]:
     """What is sent and what is expected. A line of dashes stands between them."""
-    rule = next(
-        (index for index, line in enumerate(lines) if line.strip() and not line.strip().strip("-")),
-        len(lines),
-    )
+    dashes = (index for index, line in enumerate(lines) if line.strip() and not line.strip().strip("-"))
+    rule = next(dashes, len(lines))
     sent, expected = "\n".join(lines[:rule]), "\n".join(lines[rule + 1 :])
     return sent or None, read_json(expected) if expected.strip() else None
 
 
 def _http_check(response: httpx.Response, status: int, expected: Json) -> None:
     if response.status_code != status:
-        raise StepFailed(
-            f"the server answered with status {response.status_code} and not {status}", response.text[:2000]
-        )
+        problem = f"the server answered with status {response.status_code} and not {status}"
+        raise StepFailed(problem, response.text[:2000])
     if expected is None:
         return
     try:
@@ -164,22 +163,8 @@ def _http_check(response: httpx.Response, status: int, expected: Json) -> None:
         raise Mismatch("the answer is not the expected one", (write_json(expected),), (write_json(actual),))
 
 
-def down(call: Invocation, context: SpecContext) -> None:
-    context.world.stop_hard(call.positional[0])
-
-
-def up(call: Invocation, context: SpecContext) -> None:
+def _start_service(call: Invocation, context: SpecContext) -> None:
     context.world.start(call.positional[0])
-
-
-def restart(call: Invocation, context: SpecContext) -> None:
-    del call
-    context.engine.restart()
-
-
-def kill(call: Invocation, context: SpecContext) -> None:
-    del call
-    context.engine.kill()
 
 
 def wait_idle(call: Invocation, context: SpecContext) -> None:
@@ -205,9 +190,9 @@ ACTIONS = (
     Action("headgate", headgate, options=None, positional=None, body="optional"),
     Action("http", http, options=("status", "token", "host"), positional=2, body="optional"),
     Action("grpc", grpc, options=("json",), positional=1, body="optional"),
-    Action("down", down, positional=1, disrupts=True),
-    Action("up", up, positional=1, disrupts=True),
-    Action("restart", restart, disrupts=True),
-    Action("kill", kill, disrupts=True),
+    Action("down", lambda call, context: context.world.stop_hard(call.positional[0]), positional=1, disrupts=True),
+    Action("up", _start_service, positional=1, disrupts=True),
+    Action("restart", lambda call, context: context.engine.restart(), disrupts=True),
+    Action("kill", lambda call, context: context.engine.kill(), disrupts=True),
     Action("wait-idle", wait_idle, options=("task",)),
 )

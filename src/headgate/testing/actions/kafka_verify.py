@@ -13,12 +13,12 @@ from typing import TypeAlias
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from headgate.errors import HeadgateError
-from headgate.testing.actions.kafka_write import has_topic, kafka_errors, partitions, read_headers
-from headgate.testing.compare import align, differences
+from headgate.testing.actions.kafka_write import check_formats, has_topic, kafka_errors, partitions, read_headers
+from headgate.testing.compare import align, as_written, differences
 from headgate.testing.context import Action, Deadline, GiveUp, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed, StepFailed
 from headgate.testing.notation import Json, canonical, equal, read_values, without_nulls, write_json
-from headgate.testing.records import FORMATS, Decoded, Records
+from headgate.testing.records import Decoded, Records
 
 QUIET = 1.0  # seconds without a record after which no more are awaited
 POLL = 0.3
@@ -69,6 +69,7 @@ class TopicReader:
                 self._take(message)
 
     def _take(self, message: Message) -> None:
+        """Take a record, note the end of a partition, or raise the error that the consumer reports as a record."""
         error = message.error()
         if error is None:
             self.records.append(_raw(message))
@@ -96,6 +97,7 @@ def _bytes(data: str | bytes | None) -> bytes | None:
 
 @contextmanager
 def open_topic(topic: str, context: SpecContext) -> Iterator[TopicReader]:
+    """A reader of a topic from its start, without a consumer group that outlives it."""
     count = partitions(topic, context)
     consumer = Consumer(
         {
@@ -131,10 +133,8 @@ class Record:
     def identity(self) -> Hashable:
         """A key that finds most equal records quickly. ``same`` decides about the rest."""
         parts = (self.value,) if self.key is None else (self.key, self.value)
-        return (
-            *(canonical(without_nulls(part.value) if part.is_loose else part.value) for part in parts),
-            self.headers,
-        )
+        values = (without_nulls(part.value) if part.is_loose else part.value for part in parts)
+        return (*map(canonical, values), self.headers)
 
 
 Decode: TypeAlias = Callable[[Sequence[Raw]], list[Record]]
@@ -146,6 +146,7 @@ def same(expected: Record, actual: Record) -> bool:
 
 
 def verify(call: Invocation, context: SpecContext) -> None:
+    """`kafka-verify`: the records of a topic. Waits a moment longer for records that are too many."""
     expected = _expected(call, context)
     judge, sort, at_least = _judge(call), call.flag("sort"), call.flag("at-least")
 
@@ -154,6 +155,7 @@ def verify(call: Invocation, context: SpecContext) -> None:
         while True:
             actual = decode(reader.records)
             problem = judge(expected, actual, in_order)
+            # Records that are too many may still come, and a sink that doubles one must not pass.
             waits = not at_least and (problem is None or len(actual) > len(expected))
             if not waits or deadline.is_over or not reader.read_more(QUIET):
                 break
@@ -168,10 +170,10 @@ def verify(call: Invocation, context: SpecContext) -> None:
 
 
 def verify_latest(call: Invocation, context: SpecContext) -> None:
+    """`kafka-verify-latest`: the last record of each key, as a compacted topic would keep them."""
     expected = _expected(call, context)
 
-    def check(reader: TopicReader, decode: Decode, deadline: Deadline) -> None:
-        del deadline
+    def check(reader: TopicReader, decode: Decode, _: Deadline) -> None:
         latest: dict[bytes | None, Raw] = {}
         for raw in reader.records:
             latest.pop(raw.key, None)
@@ -191,7 +193,7 @@ def _read_until(call: Invocation, context: SpecContext, check: Callable[[TopicRe
     topic = call.text("topic")
     with ExitStack() as opened:
         records = Records(cache(lambda: opened.enter_context(context.registry())))
-        decoder = _Decoder(call, records)
+        decode = cache(lambda raw: _decoded(raw, call, records))  # every record once for all attempts
         reader: TopicReader | None = None
         age = Deadline(0)
 
@@ -201,13 +203,13 @@ def _read_until(call: Invocation, context: SpecContext, check: Callable[[TopicRe
                 if not call.body.lines and _is_missing(topic, context):
                     return
                 if reader is None or age.is_over:
-                    decoder.forget()
+                    decode.cache_clear()  # the topic may have been deleted and created again
                     reader = opened.enter_context(open_topic(topic, context))
                     age = Deadline(REOPEN)
                     reader.read_to_end(deadline)
                 else:
                     reader.read_more(POLL)
-                check(reader, decoder, deadline)
+                check(reader, lambda raws: list(map(decode, raws)), deadline)
             except Mismatch:
                 raise
             except HeadgateError:
@@ -215,26 +217,6 @@ def _read_until(call: Invocation, context: SpecContext, check: Callable[[TopicRe
                 raise
 
         context.eventually(attempt, call.body)
-
-
-class _Decoder:
-    """Decodes every record once for all attempts."""
-
-    def __init__(self, call: Invocation, records: Records) -> None:
-        self._call = call
-        self._records = records
-        self._known: dict[tuple[int, int], Record] = {}
-
-    def __call__(self, raws: Sequence[Raw]) -> list[Record]:
-        for raw in raws:
-            place = (raw.partition, raw.offset)
-            if place not in self._known:
-                self._known[place] = _decoded(raw, self._call, self._records)
-        return [self._known[raw.partition, raw.offset] for raw in raws]
-
-    def forget(self) -> None:
-        """Forget all records: the topic may have been deleted and created again."""
-        self._known.clear()
 
 
 def _is_missing(topic: str, context: SpecContext) -> bool:
@@ -246,9 +228,8 @@ def _is_missing(topic: str, context: SpecContext) -> bool:
 
 
 def _expected(call: Invocation, context: SpecContext) -> list[Record]:
-    for option in ("format", "key-format"):
-        if (written := call.optional(option)) is not None and written not in FORMATS:
-            raise call.wrong(f'takes one of {", ".join(FORMATS)} for "{option}", not "{written}"')
+    """The records of the body. Raises InvalidAction if a line has not the parts that the options ask for."""
+    check_formats(call)
     with_key, with_headers = call.optional("key-format") is not None, _with_headers(call)
     found = []
     for line in context.fill(call.body):
@@ -264,10 +245,11 @@ def _expected(call: Invocation, context: SpecContext) -> list[Record]:
 
 
 def _decoded(raw: Raw, call: Invocation, records: Records) -> Record:
+    """A record of the topic in the form in which the spec writes it."""
     place = f'record {raw.offset} of partition {raw.partition} of topic "{call.text("topic")}"'
     try:
-        value = _part(raw.value, call.optional("format"), records)
-        key = _part(raw.key, call.optional("key-format"), records) if call.optional("key-format") else None
+        value = records.decode(raw.value, call.optional("format"))
+        key = records.decode(raw.key, key_format) if (key_format := call.optional("key-format")) else None
     except HeadgateError as error:
         raise StepFailed(f"{place} cannot be decoded: {error.message()}", error.hint()) from error
     headers = _shown_headers(raw.headers) if _with_headers(call) else None
@@ -278,10 +260,6 @@ def _decoded(raw: Raw, call: Invocation, records: Records) -> Record:
         pairs: Json = [[name, text] for name, text in headers]
         shown.append(write_json(pairs if len(set(names)) < len(names) else dict(headers)))
     return Record(" ".join(shown), value, key, headers)
-
-
-def _part(data: bytes | None, format_: str | None, records: Records) -> Decoded:
-    return Decoded(None) if data is None else records.decode(data, format_)
 
 
 def _with_headers(call: Invocation) -> bool:
@@ -322,12 +300,7 @@ def _judge(call: Invocation) -> Callable[[Sequence[Record], Sequence[Record], bo
 def _mismatch(
     call: Invocation, expected: Sequence[Record], actual: Sequence[Record], problem: str, in_order: bool
 ) -> Mismatch:
-    """The difference. Expected records are shown as the spec writes them."""
-    left = list(expected)
-    lines = []
-    for one in actual:
-        place = next((index for index, other in enumerate(left[:1000]) if same(other, one)), None)
-        lines.append(one.line if place is None else left.pop(place).line)
+    lines = as_written(expected, actual, same, lambda record: record.line)
     wanted = tuple(one.line for one in expected)
     found = tuple(lines) if in_order else tuple(align(wanted, lines))
     rewritten = tuple(one.line for one in actual)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from headgate.testing.records import FORMATS, REGISTERED, Records, encode_plain
 
 TIMEOUT = 30.0  # seconds for one request of the broker
 
+Pairs = Iterator[tuple[bytes | None, bytes | None]]  # keys and values
 Encoder = Callable[[Written], bytes | None]
 OPTIONS = (
     "format", "subject", "schema-id", "message", "key-format", "key-subject", "key-schema-id", "key-message",
@@ -29,19 +31,18 @@ OPTIONS = (
 
 
 def create_topic(call: Invocation, context: SpecContext) -> None:
+    """`kafka-create-topic`."""
     topic = call.text("topic")
     new = NewTopic(topic, call.number("partitions") or 1, 1, config=call.with_prefix("config."))
-    client = admin(context)  # a name of its own, because its futures fail when it is collected
-    with kafka_errors():
-        client.create_topics([new], operation_timeout=TIMEOUT)[topic].result()
-    _wait_until_known(topic, context)
+    _request(context, lambda admin: admin.create_topics([new], operation_timeout=TIMEOUT))
+    context.eventually(lambda _: partitions(topic, context))  # the broker answers before its metadata is complete
 
 
 def add_partitions(call: Invocation, context: SpecContext) -> None:
+    """`kafka-add-partitions`."""
     topic, wanted = call.text("topic"), call.number("partitions") or 1
-    client = admin(context)
-    with kafka_errors():
-        client.create_partitions([NewPartitions(topic, wanted)], operation_timeout=TIMEOUT)[topic].result()
+    new = [NewPartitions(topic, wanted)]
+    _request(context, lambda admin: admin.create_partitions(new, operation_timeout=TIMEOUT))
     context.eventually(lambda _: _check_partitions(topic, wanted, context))
     context.producer = None  # it still has the old metadata of the topic
 
@@ -53,10 +54,9 @@ def _check_partitions(topic: str, wanted: int, context: SpecContext) -> None:
 
 
 def delete_topic(call: Invocation, context: SpecContext) -> None:
+    """`kafka-delete-topic`: returns when the broker no longer lists the topic."""
     topic = call.text("topic")
-    client = admin(context)
-    with kafka_errors():
-        client.delete_topics([topic], operation_timeout=TIMEOUT)[topic].result()
+    _request(context, lambda admin: admin.delete_topics([topic], operation_timeout=TIMEOUT))
     context.eventually(lambda _: _check_gone(topic, context))
     context.producer = None  # it still has the old metadata of the topic
 
@@ -69,17 +69,15 @@ def _check_gone(topic: str, context: SpecContext) -> None:
 def delete_records(call: Invocation, context: SpecContext) -> None:
     """Delete the records of a partition before an offset, as retention would."""
     before = TopicPartition(call.text("topic"), call.number("partition") or 0, call.number("before") or 0)
-    client = admin(context)
-    with kafka_errors():
-        client.delete_records([before], operation_timeout=TIMEOUT)[before].result()
+    _request(context, lambda admin: admin.delete_records([before], operation_timeout=TIMEOUT))
 
 
 def verify_topic(call: Invocation, context: SpecContext) -> None:
+    """`kafka-verify-topic`: the number of partitions and settings of a topic."""
     topic = call.text("topic")
     wanted = {name: value for name, value in call.options.items() if name != "topic"}
 
-    def attempt(deadline: Deadline) -> None:
-        del deadline
+    def attempt(_: Deadline) -> None:
         actual = _shape(topic, wanted, context)
         if actual != wanted:
             lines = [tuple(f"{name}={shape[name]}" for name in wanted) for shape in (wanted, actual)]
@@ -90,6 +88,14 @@ def verify_topic(call: Invocation, context: SpecContext) -> None:
 
 def admin(context: SpecContext) -> AdminClient:
     return AdminClient({"bootstrap.servers": context.kafka, "log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)})
+
+
+def _request(context: SpecContext, send: Callable[[AdminClient], Mapping[Any, Future[Any]]]) -> Any:
+    """The answer to a request about one topic."""
+    client = admin(context)  # a name of its own, because its futures fail when it is collected
+    with kafka_errors():
+        [answer] = send(client).values()
+        return answer.result(TIMEOUT + 5)
 
 
 def partitions(topic: str, context: SpecContext) -> int:
@@ -117,22 +123,10 @@ def kafka_errors() -> Iterator[None]:
 
 def _shape(topic: str, wanted: dict[str, str], context: SpecContext) -> dict[str, str]:
     found = {"partitions": str(partitions(topic, context))}
-    client = admin(context)
-    with kafka_errors():
-        [described] = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-        configs = described.result(TIMEOUT)
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    configs = _request(context, lambda admin: admin.describe_configs([resource]))
     found |= {f"config.{name}": str(entry.value) for name, entry in configs.items()}
     return {name: found.get(name, "(not there)") for name in wanted}
-
-
-def _wait_until_known(topic: str, context: SpecContext) -> None:
-    """Wait for the metadata: the broker answers before it is complete."""
-
-    def attempt(deadline: Deadline) -> None:
-        del deadline
-        partitions(topic, context)
-
-    context.eventually(attempt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +141,11 @@ class Destination:
 
 
 def ingest(call: Invocation, context: SpecContext) -> None:
+    """`kafka-ingest`: write the records of the body. The registry is asked only if a format needs a schema."""
     _check(call)
-    destination = Destination(
-        call.text("topic"),
-        call.number("partition"),
-        call.number("timestamp"),
-        read_headers(call.json("headers")),
-        call.optional("transaction"),
-    )
+    headers, transaction = read_headers(call.json("headers")), call.optional("transaction")
+    place = call.text("topic"), call.number("partition"), call.number("timestamp")
+    destination = Destination(*place, headers, transaction)
     if not any(_needs_registry(call, prefix) for prefix in ("", "key-")):
         _send(_encoded(call, context, _plain(call, "key-"), _plain(call, "")), destination, context)
         return
@@ -167,9 +158,8 @@ def read_headers(written: Json) -> list[tuple[str, bytes | None]]:
     """Headers from an object, or from a list of pairs if a name occurs twice."""
     pairs = list(written.items()) if isinstance(written, dict) else written or []
     if not isinstance(pairs, list):
-        raise MalformedSpec(
-            "headers are no object and no list of pairs", 'Write {"h": "v"} or [["h", "v"], ["h", "w"]].'
-        )
+        advice = 'Write {"h": "v"} or [["h", "v"], ["h", "w"]].'
+        raise MalformedSpec("headers are no object and no list of pairs", advice)
     found: list[tuple[str, bytes | None]] = []
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
@@ -180,10 +170,14 @@ def read_headers(written: Json) -> list[tuple[str, bytes | None]]:
     return found
 
 
-def _check(call: Invocation) -> None:
+def check_formats(call: Invocation) -> None:
     for option in ("format", "key-format"):
         if (written := call.optional(option)) is not None and written not in FORMATS:
             raise call.wrong(f'takes one of {", ".join(FORMATS)} for "{option}", not "{written}"')
+
+
+def _check(call: Invocation) -> None:
+    check_formats(call)
     if call.optional("key-format") is None:
         extra = next((name for name in ("key-subject", "key-schema-id", "key-message") if name in call.options), None)
         if extra is not None:
@@ -205,14 +199,14 @@ def _plain(call: Invocation, prefix: str) -> Encoder:
 
 
 def _encoder(call: Invocation, prefix: str, registry: RegistryClient) -> Encoder:
+    """How keys or values become bytes. ``prefix`` is `key-` for keys."""
     if not _needs_registry(call, prefix):
         return _plain(call, prefix)
     records, schema_id = Records(lambda: registry), _schema_id(call, prefix, registry)
     wanted, message = call.optional(f"{prefix}format"), call.optional(f"{prefix}message")
     if wanted in ("bytes", "text", "json"):
-        return lambda written: (
-            None if written.value is None else wire.encode(schema_id, encode_plain(str(wanted), written))
-        )
+        plain = _plain(call, prefix)
+        return lambda written: None if (data := plain(written)) is None else wire.encode(schema_id, data)
     if wanted is not None and records.format_of(schema_id) != wanted:
         raise call.wrong(f"was told {wanted}, and schema {schema_id} is {records.format_of(schema_id)}")
     return lambda written: None if written.value is None else records.encode_framed(written, schema_id, message)
@@ -226,9 +220,8 @@ def _schema_id(call: Invocation, prefix: str, registry: RegistryClient) -> int:
     return registry.latest(call.optional(f"{prefix}subject") or f"{call.text('topic')}-{part}").schema_id
 
 
-def _encoded(
-    call: Invocation, context: SpecContext, key: Encoder, value: Encoder
-) -> Iterator[tuple[bytes | None, bytes | None]]:
+def _encoded(call: Invocation, context: SpecContext, key: Encoder, value: Encoder) -> Pairs:
+    """The records of the body as bytes, as often as `repeat` says."""
     repeat = call.number("repeat")
     with_key = call.optional("key-format") is not None
     for index in range(1 if repeat is None else repeat):
@@ -241,7 +234,8 @@ def _encoded(
             yield (key(parts[0]) if with_key else None), value(parts[-1])
 
 
-def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination, context: SpecContext) -> None:
+def _send(records: Pairs, to: Destination, context: SpecContext) -> None:
+    """Write records and wait until the broker has acknowledged all. A producer that failed is not kept."""
     failures: list[str] = []
 
     def acknowledged(error: KafkaError | None, message: Message) -> None:
@@ -269,12 +263,7 @@ def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination,
         raise ServiceFailed("kafka", failures[0] if failures else f"{left} records were not acknowledged in time")
 
 
-def _in_transaction(
-    records: Iterator[tuple[bytes | None, bytes | None]],
-    to: Destination,
-    options: dict[str, Any],
-    context: SpecContext,
-) -> None:
+def _in_transaction(records: Pairs, to: Destination, options: dict[str, Any], context: SpecContext) -> None:
     """Write the records and wait until they are acknowledged. Then the transaction is committed, aborted, or left open
     until the file ends."""
     producer = _producer(context, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000})
@@ -307,6 +296,7 @@ def _producer(context: SpecContext, more: dict[str, Any] | None = None) -> Produ
 
 
 def _produce(producer: Producer, topic: str, key: bytes | None, value: bytes | None, options: dict[str, Any]) -> None:
+    """Hand one record to the producer."""
     while True:
         try:
             producer.produce(topic, value, key, **options)

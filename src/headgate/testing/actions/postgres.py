@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.adapt import Buffer, Loader
 
 from headgate.serve.protocol import Column, Row, Value
-from headgate.testing.compare import Result, check_rows, read_rows
+from headgate.testing.compare import Result, check_rows, quoted, read_rows
 from headgate.testing.context import Action, Deadline, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed
 from headgate.testing.notation import Json, read_json, write_json
@@ -36,41 +36,39 @@ _COLUMN = re.compile(
 )
 
 
-class _AsText(Loader):
-    def load(self, data: Buffer) -> Any:
-        return bytes(data).decode("utf-8")
-
-
-class _Timestamp(Loader):
-    """`2026-11-15 12:30:00+00` of a session in UTC."""
-
-    def load(self, data: Buffer) -> Any:
-        text = bytes(data).decode("utf-8").replace(" ", "T", 1)
-        return f"{text.removesuffix('+00')}Z" if text.endswith("+00") else text
-
-
 class JsonText(str):
     """The text of a json value, which must not be quoted again within an array."""
 
     __slots__ = ()
 
 
-class _JsonLoader(Loader):
-    def load(self, data: Buffer) -> Any:
-        return JsonText(bytes(data).decode("utf-8"))
+def _timestamp(text: str) -> str:
+    """`2026-11-15 12:30:00+00` of a session in UTC, in ISO form."""
+    text = text.replace(" ", "T", 1)
+    return f"{text.removesuffix('+00')}Z" if text.endswith("+00") else text
 
 
 def read_as_shown(connection: psycopg.Connection[Any]) -> None:
     """Read these types as text: Python has no infinite dates, and would round numbers in json."""
-    for name in ("date", "time", "timetz", "interval", "inet", "cidr"):
-        connection.adapters.register_loader(name, _AsText)
-    for name in ("timestamp", "timestamptz"):
-        connection.adapters.register_loader(name, _Timestamp)
-    for name in ("json", "jsonb"):
-        connection.adapters.register_loader(name, _JsonLoader)
+    for names, read in (
+        (("date", "time", "timetz", "interval", "inet", "cidr"), str),
+        (("timestamp", "timestamptz"), _timestamp),
+        (("json", "jsonb"), JsonText),
+    ):
+        for name in names:
+            connection.adapters.register_loader(name, _loader(read))
+
+
+def _loader(read: Callable[[str], str]) -> type[Loader]:
+    class TextLoader(Loader):
+        def load(self, data: Buffer) -> str:
+            return read(bytes(data).decode("utf-8"))
+
+    return TextLoader
 
 
 def type_name(oid: int) -> str:
+    """Our name of a type by PostgreSQL's number, so that values compare as those of the engine do."""
     known = psycopg.adapters.types.get(oid)
     if known is None:
         return "text"
@@ -84,6 +82,7 @@ def shown_row(row: Sequence[object]) -> Row:
 
 
 def _shown_value(value: object) -> Value:
+    """A value of psycopg as the engine's protocol would have it."""
     if isinstance(value, list | tuple | dict):
         return write_json(_nested(value))
     if isinstance(value, Decimal):
@@ -113,6 +112,7 @@ def execute(call: Invocation, context: SpecContext) -> None:
 
 
 def verify(call: Invocation, context: SpecContext) -> None:
+    """`postgres-verify`: the rows of a query. Their order counts if the query has ORDER BY."""
     query, rest = _split(call, context.fill(call.body))
     expected = read_rows(rest)
     ordered = statement_kind(query).is_ordered
@@ -125,6 +125,7 @@ def verify(call: Invocation, context: SpecContext) -> None:
 
 
 def columns(call: Invocation, context: SpecContext) -> None:
+    """`postgres-columns`: names, types, NOT NULL and comments of a table's columns."""
     table = call.text("table")
     expected = [_column(call, line) for line in context.fill(call.body)]
 
@@ -180,10 +181,7 @@ def _column(call: Invocation, line: str) -> str:
 def _shown_column(name: str, type_: str, not_null: bool, comment: object) -> str:
     written = name if re.fullmatch(r'[^\s"]+', name) else '"' + name.replace('"', '""') + '"'
     text = f"{written} {type_}{' not null' if not_null else ''}"
-    if comment is None:
-        return text
-    escaped = str(comment).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'{text} comment "{escaped}"'
+    return text if comment is None else f"{text} comment {quoted(str(comment))}"
 
 
 def _quoted_name(table: str) -> str:

@@ -17,6 +17,7 @@ TYPES = {"avro": SchemaFormat.AVRO, "json_sr": SchemaFormat.JSON, "protobuf": Sc
 
 
 def publish(call: Invocation, context: SpecContext) -> None:
+    """`registry-publish`: register a schema, under a given id if there is one."""
     written = call.text("type")
     if written not in TYPES:
         raise call.wrong(f'takes one of {", ".join(TYPES)} for "type", not "{written}"')
@@ -33,6 +34,7 @@ def publish(call: Invocation, context: SpecContext) -> None:
 
 
 def verify(call: Invocation, context: SpecContext) -> None:
+    """`registry-verify`: the schema of a version, the number of versions, or that there are none."""
     subject = call.text("subject")
     if call.flag("absent"):
         _look(context, lambda registry: _check_absent(subject, registry))
@@ -65,8 +67,7 @@ def verify_config(call: Invocation, context: SpecContext) -> None:
 
 
 def _look(context: SpecContext, check: Callable[[RegistryClient], None], call: Invocation | None = None) -> None:
-    def attempt(deadline: Deadline) -> None:
-        del deadline
+    def attempt(_: Deadline) -> None:
         with context.registry() as registry:
             check(registry)
 
@@ -93,6 +94,7 @@ def _versions(subject: str, registry: RegistryClient) -> tuple[int, ...]:
 
 
 def _check_schema(subject: str, version: str, text: str, registry: RegistryClient) -> None:
+    """Compare schemas by meaning: Protobuf in canonical form, others as JSON."""
     found = registry.latest(subject) if version == "latest" else registry.version(subject, int(version))
     what = f'the schema of subject "{subject}" is another one'
     if found.schema.type is SchemaFormat.PROTOBUF:
@@ -124,10 +126,10 @@ def _references(call: Invocation) -> tuple[Reference, ...]:
     found = []
     for one in written if isinstance(written, list) else [written]:
         match one:
-            case {"name": str(name), "subject": str(subject), **rest} if isinstance(
-                version := rest.get("version", 1), int
-            ):
+            case {"name": str(name), "subject": str(subject), "version": int(version)}:
                 found.append(Reference(name, subject, version))
+            case {"name": str(name), "subject": str(subject), **rest} if "version" not in rest:
+                found.append(Reference(name, subject, 1))
             case _:
                 raise call.wrong('takes a list of {"name": .., "subject": .., "version": ..} for "references"')
     return tuple(found)
@@ -135,18 +137,10 @@ def _references(call: Invocation) -> tuple[Reference, ...]:
 
 ACTIONS = (
     Action(
-        "registry-publish",
-        publish,
-        required=("subject", "type"),
-        options=("references", "as", "id"),
-        body="required",
+        "registry-publish", publish, required=("subject", "type"), options=("references", "as", "id"), body="required"
     ),
     Action(
-        "registry-verify",
-        verify,
-        required=("subject",),
-        options=("version", "versions", "absent"),
-        body="optional",
+        "registry-verify", verify, required=("subject",), options=("version", "versions", "absent"), body="optional"
     ),
     Action("registry-config", config, required=("subject", "compatibility")),
     Action("registry-verify-config", verify_config, required=("subject", "compatibility")),

@@ -178,6 +178,7 @@ def _from_bytes(data: bytes, type_: t.Type) -> object:
             return data
 
 
+# Without a zone, as the canonical value of a timestamp is.
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECONDS = {"time-millis": 1000, "timestamp-millis": 1000, "local-timestamp-millis": 1000, "date": 86_400_000_000}
 _CONNECT_MICROSECONDS = {

@@ -18,6 +18,7 @@ from headgate.schema.formats.avro.defaults import default_problems
 from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.written import Json
 
+# Members that Avro gives a meaning, by where they stand. All others are attributes of the user's.
 SCHEMA_ATTRIBUTES = frozenset(
     ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
 )

@@ -213,6 +213,7 @@ def _label(node: tree.AvroType) -> str:
 # annotations
 
 
+# Without an annotation.
 PRIMITIVES: Mapping[str, t.Type] = {
     "boolean": t.Boolean(),
     "int": t.Integer(),

@@ -18,6 +18,7 @@ from headgate.schema.formats.avro.tree import AvroType, Name, Primitive, to_json
 from headgate.schema.names import avro_name, avro_names
 from headgate.schema.written import Json, Resolve, unresolved
 
+# The namespace of types that have none of their own.
 NAMESPACE = "com.headgate.sink"
 
 # A name such as "string" would be read as Avro's own type wherever it stands without its namespace.

@@ -18,6 +18,7 @@ from headgate.schema.errors import DecimalTooWide, MalformedJsonSchema, UnknownR
 from headgate.schema.formats.avro.read import CONNECT_DECIMAL, CONNECT_TYPES, connect_decimal
 
 Number = int | float
+# Keywords that lead to alternatives. Most schemas have none, and are not searched for them.
 _ALTERNATIVES = ("anyOf", "oneOf", "if", "dependentSchemas", "dependencies")
 TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
 
@@ -241,6 +242,7 @@ def _first(*docs: str | None) -> str | None:
     return next((doc for doc in docs if doc is not None), None)
 
 
+# Formats that are types of ours. Any other format is only an annotation.
 _BY_FORMAT: Mapping[str, t.Type] = {
     "date": t.Date(),
     "time": t.Time(),

@@ -30,6 +30,7 @@ from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.values import dumps, from_json, to_json
 from headgate.schema.written import SizeLimit, check_depth, copy_document, load_document
 
+# A title that can be the name of a type: words with dots between them.
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
 
 

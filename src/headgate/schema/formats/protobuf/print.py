@@ -22,6 +22,7 @@ from headgate.schema.formats.protobuf.write import Path, json_name
 _F = pb.FieldDescriptorProto
 _MAX_FIELD, _MAX_ENUM = 2**29 - 1, 2**31 - 1
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+# Written since edition 2024.
 _VISIBILITY = {pb.SymbolVisibility.VISIBILITY_EXPORT: "export ", pb.SymbolVisibility.VISIBILITY_LOCAL: "local "}
 Lines = list[str]
 

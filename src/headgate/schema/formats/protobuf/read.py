@@ -20,6 +20,7 @@ from headgate.schema.values import dumps
 from headgate.schema.written import Member, SizeLimit
 
 _F = pb.FieldDescriptorProto
+# Unsigned numbers have one bit more than the signed type of their size, so they take the next larger type.
 _SCALARS: Mapping[int, t.Type] = {
     **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_SINT32, _F.TYPE_SFIXED32), t.Integer()),
     **dict.fromkeys((_F.TYPE_INT64, _F.TYPE_SINT64, _F.TYPE_SFIXED64), t.Bigint()),
@@ -31,6 +32,7 @@ _SCALARS: Mapping[int, t.Type] = {
     _F.TYPE_STRING: t.Text(),
     _F.TYPE_BYTES: t.Bytes(),
 }
+# Messages of Protobuf's own that stand for one value.
 _WELL_KNOWN: Mapping[str, t.Type] = {
     ".google.protobuf.Timestamp": t.TimestampTz(),
     ".google.type.Date": t.Date(),

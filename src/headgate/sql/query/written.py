@@ -1,0 +1,185 @@
+"""Where the expressions of a query stand: in the text as it was written, and in the Spark SQL that is made of it.
+
+Spark says which piece of its SQL failed, and the user knows only the own text. `mark_written` notes at every node where it
+was written, before the analysis rewrites the tree. `written_expressions` then finds the same nodes in the finished SQL.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from headgate.errors import Span
+from headgate.sql.query.text import TYPE_MARK, Normalised
+from headgate.text.lexer import Token, TokenKind, tokenize
+
+LONGEST = 120  # characters of an expression that are kept
+# Characters of SQL that are printed to find expressions. Every level of a query prints all below it again, so a very deep
+# one is searched only down to some level.
+BUDGET = 300_000
+
+_WRITTEN = "written"
+_NAMES = (exp.Identifier, exp.Column, exp.Literal, exp.DataType, exp.TableAlias, exp.Star, exp.Var)
+# What may stand before the first name or literal of an expression and belongs to it. ANY is any word.
+ANY = ""
+_BEFORE: dict[type, tuple[tuple[str, ...], ...]] = {
+    exp.Neg: (("-",),),
+    exp.Not: (("NOT",),),
+    exp.Paren: (("(",),),
+    exp.Cast: (("CAST", "("),),
+    exp.TryCast: (("TRY_CAST", "("),),
+    exp.Case: (("CASE", "WHEN"), ("CASE",)),
+    exp.Array: (("ARRAY", "["),),
+    exp.Exists: (("EXISTS", "(", "SELECT"),),
+    exp.Extract: (("EXTRACT", "(", ANY, "FROM"),),
+    exp.Trim: (("TRIM", "(", ANY), ("TRIM", "(")),
+    exp.Substring: (("SUBSTRING", "("),),
+    exp.StrPosition: (("POSITION", "("),),
+}
+# What follows the last name or literal of an expression and begins its end.
+_AFTER: dict[type, str] = {exp.Anonymous: "(", exp.Bracket: "["}
+_OPENING = frozenset({"(", "[", "CASE"})
+_CLOSING = frozenset({")", "]", "END"})
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenExpression:
+    """An expression: from ``start`` to ``end`` in the Spark SQL, and the text that was written for it, in one line.
+
+    ``column`` is the position of the query's output column that it is a part of; None for a condition and the like.
+    """
+
+    start: int
+    end: int
+    text: str
+    column: int | None = None
+
+
+def mark_written(tree: exp.Expr, normalised: Normalised) -> None:
+    """Note at every node the span of the names, literals, functions and types below it."""
+    spans: dict[int, Span] = {}
+    for node in reversed(list(tree.walk(bfs=False))):
+        span = _around(spans.pop(id(node), None), _own_span(node, normalised))
+        if span is not None:
+            node.meta[_WRITTEN] = span
+            if node.parent is not None:
+                above = _around(spans.get(id(node.parent)), span)
+                assert above is not None
+                spans[id(node.parent)] = above
+
+
+def pass_mark(before: exp.Expr, after: exp.Expr) -> None:
+    """Keep the mark of an expression at the one that replaces it."""
+    if _WRITTEN in before.meta:
+        after.meta.setdefault(_WRITTEN, before.meta[_WRITTEN])
+
+
+def _own_span(node: exp.Expr, normalised: Normalised) -> Span | None:
+    if not isinstance(node, exp.Identifier | exp.Anonymous | exp.Literal) or "start" not in node.meta:
+        return None
+    number = str(node.this).removeprefix(TYPE_MARK)
+    if isinstance(node, exp.Identifier) and number != node.this and number.isdigit():
+        return normalised.type_spans[int(number)]
+    return normalised.span(node.meta["start"], node.meta["end"] + 1)
+
+
+def _around(one: Span | None, other: Span | None) -> Span | None:
+    if one is None or other is None:
+        return one or other
+    return Span(min(one.start, other.start), max(one.end, other.end))
+
+
+def written_expressions(tree: exp.Expr, sql: str, text: str, columns: int) -> tuple[WrittenExpression, ...]:
+    """The expressions of a marked and rewritten tree, whose Spark SQL is ``sql`` and which was written as ``text``. What
+    holds another expression comes before it."""
+    return tuple(_Search(sql, text).expressions(tree, 0, len(sql), columns))
+
+
+class _Search:
+    def __init__(self, sql: str, text: str) -> None:
+        self.sql = sql
+        self.text = text
+        self.tokens = [token for token in tokenize(text) if token.kind is not TokenKind.END]
+        self.starts = [token.start for token in self.tokens]
+        self.ends = [token.end for token in self.tokens]
+        self.left = BUDGET
+
+    def expressions(self, node: exp.Expr, start: int, end: int, columns: int = 0) -> Iterator[WrittenExpression]:
+        """The expressions in a node that is printed from ``start`` to ``end``. ``columns`` is the number of output columns of
+        the query if the node is all of it, otherwise 0."""
+        outputs = node.expressions if isinstance(node, exp.Select) else []
+        outputs = outputs if len(outputs) == columns else []
+        positions = {id(output): position for position, output in enumerate(outputs)}
+        for child, at, until in self._children(node, start, end):
+            for found in self._below(child, at, until):
+                column = positions.get(id(child))
+                yield found if column is None else WrittenExpression(found.start, found.end, found.text, column)
+
+    def _below(self, node: exp.Expr, start: int, end: int) -> Iterator[WrittenExpression]:
+        span = node.meta.get(_WRITTEN)
+        if span is not None and isinstance(node, exp.Condition):
+            yield WrittenExpression(start, end, self._text(node, span))
+        yield from self.expressions(node, start, end)
+
+    def _children(self, node: exp.Expr, start: int, end: int) -> Iterator[tuple[exp.Expr, int, int]]:
+        """The children that may fail, with the places where they are printed. Most are printed in their order."""
+        after = start
+        for child in node.iter_expressions():
+            if self.left <= 0 or isinstance(child, _NAMES):
+                continue
+            piece = spark_text(child)
+            self.left -= len(piece)
+            at = self.sql.find(piece, after, end)
+            at = at if at >= 0 else self.sql.find(piece, start, end)
+            if at >= 0:
+                after = at + len(piece)
+                yield child, at, after
+
+    def _text(self, node: exp.Expr, span: Span) -> str:
+        """The text in one line. What opens in it is closed, and what closes in it is opened."""
+        first, last = bisect_right(self.starts, span.start) - 1, bisect_left(self.ends, span.end)
+        first, last = self._balanced(first, min(last, len(self.tokens) - 1))
+        if isinstance(node.this, exp.Paren) and isinstance(node, exp.Neg | exp.Not):
+            first, last = first - 1, last + 1
+        first = self._with_words_before(node, first)
+        if (opening := _AFTER.get(type(node))) and self._word(last + 1) == opening:
+            last += 1
+        first, last = self._balanced(first, last)
+        written = " ".join(self.text[self.tokens[first].start : self.tokens[last].end].split())
+        return written if len(written) <= LONGEST else written[: LONGEST - 1] + "…"
+
+    def _with_words_before(self, node: exp.Expr, first: int) -> int:
+        for words in _BEFORE.get(type(node), ()):
+            before = [self._word(index) for index in range(first - len(words), first)]
+            if all(word in (ANY, found) for word, found in zip(words, before, strict=True)):
+                return first - len(words)
+        return first
+
+    def _balanced(self, first: int, last: int) -> tuple[int, int]:
+        missing, depth = 0, 0
+        for token in self.tokens[first : last + 1]:
+            depth += _step(token)
+            if depth < 0:
+                missing, depth = missing + 1, 0
+        while depth > 0 and last + 1 < len(self.tokens):
+            last += 1
+            depth += _step(self.tokens[last])
+        while missing > 0 and first > 0:
+            first -= 1
+            missing -= _step(self.tokens[first])
+        return first, last
+
+    def _word(self, index: int) -> str:
+        return self.tokens[index].word if 0 <= index < len(self.tokens) else ""
+
+
+def _step(token: Token) -> int:
+    return (token.word in _OPENING) - (token.word in _CLOSING)
+
+
+def spark_text(node: exp.Expr) -> str:
+    """A node in Spark's SQL. `${name}` is escaped, which Spark replaces by the value of a setting, even inside strings."""
+    return str(node.sql(dialect="spark", comments=False)).replace("${", "\\u0024{")
