@@ -86,4 +86,4 @@ def write(session: SparkSession, contents: Contents) -> None:
 
 
 def _random(relation: Relation) -> Relation:
-    return replace(relation, spark_name=f"random_{relation.name}")
+    return replace(relation, spark_name=f"random_{relation.name.name}")
