@@ -145,6 +145,19 @@ def test_the_size_of_a_batch_follows_the_measured_rate(rows: int, seconds: float
     assert measured.rows == wanted
 
 
+@pytest.mark.parametrize("fixed", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("rate", [20_000, 200_000])
+def test_batches_do_not_shrink_for_what_they_cost_whatever_their_size(fixed: float, rate: int) -> None:
+    measured, seconds = Entry(MemoryTask(1, None)), 0.0
+    for number in range(20):
+        limit = measured.limit(entry.AIM)
+        seconds = fixed + limit.rows / rate
+        measured.measure(BatchResult(number, limit.rows, seconds, {}), limit, entry.AIM)
+    on_rows = seconds - fixed
+    assert on_rows >= seconds / 4
+    assert on_rows <= 1.1 * max(entry.AIM, fixed)
+
+
 def test_small_and_large_batches_are_planned_differently(one_worker: Running) -> None:
     task = MemoryTask(1, one_worker.cluster)
     one_worker.cluster.put(task.topic, SMALL_ROWS)
