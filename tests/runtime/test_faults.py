@@ -87,7 +87,7 @@ def test_a_wrong_password_is_told_and_a_right_one_takes_its_place(engine: Engine
     with registry(tmp_path, users) as url:
         told = refused(engine, create.format(url))
         assert told.startswith(f'error REG-0232: the registry at {url} does not accept user "ann"')
-        assert "hint: Check user name and password" in told
+        assert "hint: Check the user name and the password" in told
         assert "hunter2" not in told
         run(engine, "ALTER SECRET word AS 'swordfish';")
         run(engine, create.format(url))
