@@ -27,8 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-import psutil
-
+from headgate.processes import kill_all, process_tree
 from headgate.runtime.errors import QueryCancelled, QueryProcessEnded
 from headgate.runtime.query import Answer, Failed, Finished, Grown, QueryRequest
 
@@ -218,7 +217,7 @@ class QueryProcess:
         if self._started:
             self._thread.join(30)
         if self._process is not None and self._process.poll() is None:
-            _kill_tree(self._process.pid)
+            kill_all(process_tree(self._process.pid))
             self._process.wait()
 
     def _running_client(self) -> QueryClient:
@@ -301,11 +300,3 @@ class QueryProcess:
 def _hang_up(control: socket.socket) -> None:
     with contextlib.suppress(OSError):
         control.shutdown(socket.SHUT_RDWR)
-
-
-def _kill_tree(pid: int) -> None:
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        for one in [*process.children(recursive=True), process]:
-            with contextlib.suppress(psutil.Error):
-                one.kill()
