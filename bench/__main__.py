@@ -24,6 +24,7 @@ from bench import (
     pipeline,
     queries,
     statements,
+    tasks,
     wide,
     world,
 )
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "wide": wide.run,
     "world": world.run,
     "pipeline": pipeline.run,
+    "tasks": tasks.run,
     "changes": changes.run,
 }
 WIDTH = 140

@@ -7,23 +7,17 @@ after a change; the peer is the same for the seconds before it.
 
 from __future__ import annotations
 
-import io
 import json
 import statistics
-import tempfile
 import time
-from pathlib import Path
 
 import fastavro
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from bench.engines import Receiver, Site, execute, framed, open_site
 from bench.figures import Report, Row, Size
-from bench.pipeline import Receiver, execute
-from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.client import start_engine
 
 MORE = 2.0  # seconds, promised
 EVERY = 0.05
@@ -38,32 +32,23 @@ CREATE SINK {TOPIC}_sink FROM {TOPIC} INTO KAFKA CONNECTION kafka (TOPIC '{TOPIC
 
 def run(size: Size) -> Report:
     changes, warm, span = (1, 15.0, 10.0) if size == "small" else (8, 60.0, 15.0)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o755)
-        with World.open(Path(folder) / "world", idle_timeout=1.0) as world:
-            try:
-                row = _measured(Path(folder), world, changes, warm, span)
-            finally:
-                world.shut_down()
+    with open_site() as site:
+        row = _measured(site, changes, warm, span)
     note = f"The median of {changes} changes, each in the middle of {2 * span:.0f} s with 20 records a second."
     return Report("Schema changes", (row,), (note,))
 
 
-def _measured(folder: Path, world: World, changes: int, warm: float, span: float) -> Row:
-    found = world.ensure("kafka", "registry")
-    brokers, registry = found["kafka"], found["registry"]
-    admin = AdminClient({"bootstrap.servers": brokers})
+def _measured(site: Site, changes: int, warm: float, span: float) -> Row:
     for topic in (TOPIC, f"{TOPIC}_out"):
-        admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+        site.create_topic(topic)
     at: list[float] = []
-    with RegistryClient([registry]) as client:
+    with RegistryClient([site.registry]) as client:
         first = client.register(f"{TOPIC}-value", Schema(_version(0)))
-        environment = {"HEADGATE_WORLD": str(world.folder)}
-        with start_engine(folder / "engine", environment=environment) as engine:
+        with site.engine("engine") as engine:
             execute(engine, PIPELINE)
-            receiver = Receiver(brokers, [f"{TOPIC}_out"])
+            receiver = Receiver(site.brokers, [f"{TOPIC}_out"])
             receiver.start()
-            producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0})
+            producer = Producer({"bootstrap.servers": site.brokers, "linger.ms": 0})
             _send(producer, first, 0, warm + span)
             for number in range(1, changes + 1):
                 id_ = client.register(f"{TOPIC}-value", Schema(_version(number)))
@@ -89,11 +74,8 @@ def _send(producer: Producer, schema_id: int, number: int, seconds: float) -> No
     schema = fastavro.parse_schema(json.loads(_version(number)))
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        body = io.BytesIO()
-        body.write(b"\x00" + schema_id.to_bytes(4, "big"))
         record = {"sent": time.time(), **{f"f{n}": "new" for n in range(1, number + 1)}}
-        fastavro.schemaless_writer(body, schema, record)
-        producer.produce(TOPIC, body.getvalue())
+        producer.produce(TOPIC, framed(schema_id, schema, record))
         producer.poll(0)
         time.sleep(EVERY)
 
