@@ -192,7 +192,7 @@ class RecordEncoding:
     """How columns become the key or the value of a record.
 
     ``record`` has one field per column. ``schema`` and ``schema_id`` are set for Avro, and ``names`` are the names of the
-    columns in that schema.
+    columns in that schema. ``left_out`` are fields inside columns that the record does not have.
     """
 
     encoding: Literal["AVRO", "JSON", "TEXT", "BYTES"]
@@ -201,6 +201,7 @@ class RecordEncoding:
     schema: str | None = None
     schema_id: int | None = None
     names: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

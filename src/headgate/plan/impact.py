@@ -23,19 +23,22 @@ from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_new_sink
+from headgate.plan.sink_docs import with_frozen_docs
+from headgate.plan.sink_policies import with_pending
 from headgate.plan.source import keep_column_ids, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
 from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
+from headgate.schema.formats.avro.published import published
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json
 from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record
-from headgate.schema.written import WrittenSchema
+from headgate.schema.written import WrittenSchema, unresolved
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import FrozenSchema, PendingId, Side, subject_name
@@ -221,6 +224,9 @@ def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> 
         return _SinkStep(Consequence(sink.id, Outcome.HALTS, error.message()), fact=fact)
     if change is None:
         return _SinkStep(Consequence(sink.id, Outcome.UNCHANGED))
+    if not change.register:
+        fields = ", ".join(".".join(path) for path in change.statement.pending)
+        return _SinkStep(Consequence(sink.id, Outcome.LEAVES_OUT, fields), change)
     subjects = ", ".join(effect.subject for _, effect in change.register)
     return _SinkStep(Consequence(sink.id, Outcome.REGISTERS, subjects), change)
 
@@ -228,9 +234,13 @@ def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> 
 def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> SinkChange | None:
     """The schemas that a sink must register for its relation as it is now; None if it needs none.
 
-    ``planned`` is the sink with the schemas that its relation needs.
+    ``planned`` is the sink with the schemas that its relation needs. The docs of new fields are frozen now. A new field that
+    lacks a doc which a policy requires is left out.
     """
-    statement = definition_of(sink, CreateSink)
+    old_statement = definition_of(sink, CreateSink)
+    statement = _with_new_fields(catalog, sink, old_statement, planned)
+    if statement.pending != old_statement.pending:
+        planned, _ = plan_new_sink(catalog, statement)
     register: list[tuple[Side, RegisterSchema]] = []
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     for side, encoded in sides:
@@ -238,12 +248,34 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = load_tree(frozen[-1].schema)
-        new = next_version(old, load_tree(encoded.schema), _with_defaults(catalog, planned, encoded))
-        if not differs(old, new):
+        new = next_schema(catalog, planned, encoded, frozen[-1].schema)
+        if not differs(old, load_tree(json.dumps(new))):
             continue
-        schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
+        schema = WrittenSchema(json.dumps(new, ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), subject_name(planned.topic, side), schema)))
-    return SinkChange(sink, statement, tuple(register)) if register else None
+    return SinkChange(sink, statement, tuple(register)) if register or statement != old_statement else None
+
+
+def next_schema(
+    catalog: Catalog, planned: SinkDefinition, encoded: RecordEncoding, own: str, *, keep_docs: bool = True
+) -> object:
+    """The schema of one side as the next version of the sink's own, as JSON. See `next_version`."""
+    assert encoded.schema is not None
+    new, defaults = load_tree(encoded.schema), _with_defaults(catalog, planned, encoded)
+    return to_json(next_version(load_tree(own), new, defaults, keep_docs=keep_docs))
+
+
+def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, planned: SinkDefinition) -> CreateSink:
+    """The sink with the docs of fields that its schema lacks, and with those marked as pending that a policy keeps out."""
+    own = frozen_schemas(format_of(statement.formats, "VALUE"), "VALUE")
+    if not own or planned.value.schema is None:
+        return statement
+    new = published(planned.value.record, load_tree(own[-1].schema), unresolved).missing
+    if not new:
+        return statement
+    settled = with_pending(catalog, sink, statement, planned, new)
+    taken = [path for path in new if path not in settled.pending]
+    return with_frozen_docs(catalog, settled, planned, taken)
 
 
 def _with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:

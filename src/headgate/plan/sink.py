@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from headgate.catalog.catalog import Catalog, column_comment, object_comment
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
 from headgate.catalog.objects import Column, Growth, Object
@@ -17,10 +17,14 @@ from headgate.plan.chain import chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.relations import fields_without_column, key_columns, key_field_hints, named_types
+from headgate.plan.relations import fields_without_column, key_columns, key_field_hints
+from headgate.plan.sink_docs import DocumentedTypes, documented_types
+from headgate.plan.sink_policies import without_pending
 from headgate.resolve.statements import object_id, topic_name
+from headgate.schema.formats.avro.published import published
+from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.write import to_avro
-from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.types import Array, Map, Record, Type
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import KafkaConnection
 from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, format_of, frozen_schemas
@@ -57,8 +61,13 @@ def with_own_schemas(sink: SinkDefinition, statement: CreateSink) -> SinkDefinit
     return replace(sink, value=frozen("VALUE", sink.value), key=None if sink.key is None else frozen("KEY", sink.key))
 
 
-def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefinition, tuple[str, ...]]:
-    """The sink with the schemas that its relation needs now, and what its creator should know."""
+def plan_new_sink(
+    catalog: Catalog, statement: CreateSink, *, comments: bool = True
+) -> tuple[SinkDefinition, tuple[str, ...]]:
+    """The sink with the schemas that its relation needs now, and what its creator should know.
+
+    ``comments`` says whether comments of the catalog are docs where the statement has none.
+    """
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
     _refuse_later_features(statement)
@@ -75,9 +84,15 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
         _check_source_key(catalog, source, relation, name)
         _check_unique(source, relation, statement, name, keys)
     value_columns = [c for c in relation.columns if not _is_excluded_key(statement, c.name, keys)]
-    value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
+    value_columns = without_pending(value_columns, statement.pending)
+
+    def types(side: Side, columns: Sequence[Column]) -> DocumentedTypes:
+        return documented_types(catalog, relation, columns, statement.formats, side, comments=comments)
+
+    value = _side(relation, statement.formats.value, "VALUE", value_columns, name, types("VALUE", value_columns))
+    value = replace(value, left_out=tuple(path for path in statement.pending if len(path) > 1))
     key_format = statement.formats.key or statement.formats.value
-    key = _side(catalog, relation, key_format, "KEY", keys, name) if keys else None
+    key = _side(relation, key_format, "KEY", keys, name, types("KEY", keys)) if keys else None
     if statement.formats.key is not None and not keys:
         raise errors.KeyWithoutFormat(name)
     assert isinstance(statement.kafka, KafkaConnection)
@@ -133,10 +148,8 @@ def _refuse_later_features(statement: CreateSink) -> None:
 def _refuse_later_options(format_: RegistryFormat) -> None:
     options = format_.write_options
     later = {
-        "DOC ON": bool(format_.docs),
         "KEY SCHEMA ID": options.key_schema_id is not None,
         "VALUE SCHEMA ID": options.value_schema_id is not None,
-        "IGNORE COMMENTS": options.ignore_comments,
     }
     _refuse(later)
 
@@ -261,13 +274,14 @@ def _is_excluded_key(statement: CreateSink, column: str, keys: Sequence[Column])
 
 
 def _side(
-    catalog: Catalog, relation: Object, format_: Format, side: Side, columns: Sequence[Column], sink: str
+    relation: Object, format_: Format, side: Side, columns: Sequence[Column], sink: str, types: DocumentedTypes
 ) -> RecordEncoding:
-    record = _record(catalog, relation, columns)
+    documented = types.record(relation, columns)
+    record = types.expanded(documented)
     names = tuple(c.name for c in columns)
     match format_:
         case RegistryFormat(kind="AVRO"):
-            return _avro(catalog, format_, side, record, names)
+            return replace(_avro(format_, side, documented, names, types), record=record)
         case JsonFormat():
             return RecordEncoding("JSON", names, record)
         case TextFormat() | BytesFormat():
@@ -279,17 +293,15 @@ def _side(
             raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
 
 
-def _record(catalog: Catalog, relation: Object, columns: Sequence[Column]) -> Record:
-    fields = tuple(Field(c.name, c.type, c.nullable, column_comment(catalog, c)) for c in columns)
-    return Record(fields, doc=object_comment(relation))
-
-
 def _avro(
-    catalog: Catalog, format_: RegistryFormat, side: Side, record: Record, names: tuple[str, ...]
+    format_: RegistryFormat, side: Side, record: Record, names: tuple[str, ...], types: DocumentedTypes
 ) -> RecordEncoding:
+    """The schema of a record. Types of the catalog keep the names that they have in the schema of the statement."""
     options = format_.write_options
     full = options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
     name = full if full is not None else ("row" if side == "KEY" else "envelope")
-    made = to_avro(record, name=name, null_defaults=options.null_defaults, resolve=named_types(catalog))
+    own = frozen_schemas(format_, side)
+    known = published(record, load_tree(own[-1].schema), types.resolve).names if own else {}
+    made = to_avro(record, name=name, null_defaults=options.null_defaults, names=known, resolve=types.resolve)
     fields = tuple(made.renames.get((n,), n) for n in names)
     return RecordEncoding("AVRO", names, record, json.dumps(made.json, ensure_ascii=False), names=fields)

@@ -155,7 +155,7 @@ RULES = {
     " | <registry kind> (CONFLUENT SCHEMA REGISTRY = {CONNECTION <name> | <string>} [, <write format option>])"
     " | JSON | TEXT | BYTES}",
     "write format option": "{<doc target> = <string> | <plain write format option> | <seed>}",
-    "doc target": "[KEY | VALUE] DOC ON {TYPE <name> | COLUMN <name>.<column>}",
+    "doc target": "[KEY | VALUE] DOC ON {TYPE <name> | COLUMN <column path>}",
 }
 
 
