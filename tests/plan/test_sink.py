@@ -443,9 +443,7 @@ def test_a_sink_needs_a_topic(world: Planning) -> None:
             "INTO KAFKA CONNECTION kafka (TOPIC 'out', COMPRESSION TYPE 'gzip') FORMAT JSON",
             "COMPRESSION TYPE of a sink",
         ),
-        (f"{TO} {AVRO} (DOC ON COLUMN orders.item = 'x')", "DOC ON of a sink"),
         (f"{TO} {AVRO} (VALUE SCHEMA ID 3)", "VALUE SCHEMA ID of a sink"),
-        (f"{TO} {AVRO} (IGNORE COMMENTS)", "IGNORE COMMENTS of a sink"),
         (
             f"{TO} FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY 'http://r'",
             "a registry by its address in a sink",

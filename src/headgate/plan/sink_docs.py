@@ -193,7 +193,7 @@ def documented_types(
     ignored = ignores_comments(format_of(formats, side))
     if comments and not ignored:
         slots = doc_slots(catalog, relation, columns)
-        docs = {s.key: s.comment for s in slots if s.key is not None and s.comment is not None} | docs
+        docs = {s.key: s.comment for s in slots if s.key is not None and s.comment} | docs
     return DocumentedTypes(catalog, docs, imported=not ignored)
 
 
