@@ -191,7 +191,7 @@ _KIND_PHRASES = longest_first(tuple(_KINDS))
 RULES = {
     "kind": "{" + " | ".join(_KINDS) + "}",
     "task state": "{PAUSE | RESUME | DISABLE | ENABLE}",
-    "column path": "{<name>.<column> | (<column path>).<column>}",
+    "column path": "{<name>.<column> | (<name>.<column>).<column>}",
 }
 
 
