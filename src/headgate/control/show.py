@@ -167,6 +167,8 @@ def _describe(statement: s.Describe, catalog: Catalog, reader: Reader) -> Table:
     rows: list[list[Json]] = [
         [c.name, print_type(c.type), c.nullable, c.key, column_comment(catalog, c)] for c in _columns(found, catalog)
     ]
+    if found.kind is Kind.TYPE and found.body is not None:  # a list, a map, an enum or another name of a type
+        rows = [[found.name, print_type(found.body), True, False, object_comment(found)]]
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
 
 

@@ -163,7 +163,7 @@ def _added(catalog: Catalog, sink: CreateSink, planned: SinkDefinition, doc: Doc
 
 def _is_for(target: DocTarget, sides: Collection[Side], slots: SinkSlots) -> bool:
     meant = [side for side in sides if target.side in (None, side)]
-    return any(doc_key(target) in slots.keys(side) for side in meant)
+    return any(doc_key(target) in slots.about[side] for side in meant)
 
 
 def _replaces(target: DocTarget, doc: DocOn, sides: Collection[Side]) -> bool:

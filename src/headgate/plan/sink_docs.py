@@ -238,11 +238,13 @@ def with_full_names(catalog: Catalog, statement: CreateSink) -> CreateSink:
     formats, name = statement.formats, str(statement.name.parts[-1].name)
     for format_ in formats.each():
         if isinstance(format_, RegistryFormat):
-            docs = tuple(replace(each, target=full_target(catalog, each.target)) for each in format_.docs)
-            for number, each in enumerate(docs):
+            docs = [replace(each, target=full_target(catalog, each.target)) for each in format_.docs]
+            known: set[object] = set()
+            for each in docs:
                 check_text(each.target.sql(), each.doc)
-                if any(_same(each.target, other.target) for other in docs[:number]):
-                    raise errors.DocTwice(format_.docs[number].target.sql(), name).at(each.target.name.span)
+                if (meant := (each.target.side, doc_key(each.target))) in known:
+                    raise errors.DocTwice(each.target.sql(), name).at(each.target.name.span)
+                known.add(meant)
             formats = with_docs(formats, format_, docs)
     return replace(statement, formats=formats)
 
@@ -280,25 +282,19 @@ def check_length(target: str, text: str) -> None:
         raise errors.DocTooLong(target, found, MOST_BYTES)
 
 
-def _same(one: DocTarget, other: DocTarget) -> bool:
-    return one.side == other.side and doc_key(one) == doc_key(other)
-
-
 # which docs belong to a sink
 
 
 @dataclass(frozen=True, slots=True)
 class SinkSlots:
-    """The slots of each side of a sink. ``key`` is None for a sink without a key."""
+    """The slots of each side of a sink, and what they are about. ``key`` is None for a sink without a key."""
 
     value: tuple[DocSlot, ...]
     key: tuple[DocSlot, ...] | None
+    about: Mapping[Side, frozenset[DocKey]]
 
     def of(self, side: Side) -> tuple[DocSlot, ...]:
         return self.value if side == "VALUE" else self.key or ()
-
-    def keys(self, side: Side) -> set[DocKey]:
-        return {slot.key for slot in self.of(side) if slot.key is not None}
 
 
 def sink_slots(catalog: Catalog, sink: SinkDefinition) -> SinkSlots:
@@ -306,10 +302,14 @@ def sink_slots(catalog: Catalog, sink: SinkDefinition) -> SinkSlots:
     relation = catalog.get(sink.relation)
 
     def slots(side: RecordEncoding) -> tuple[DocSlot, ...]:
-        found = doc_slots(catalog, relation, [c for c in relation.columns if c.name in side.columns])
+        written = set(side.columns)
+        found = doc_slots(catalog, relation, [c for c in relation.columns if c.name in written])
         return tuple(slot for slot in found if not _is_below(slot.path, side.left_out))
 
-    return SinkSlots(slots(sink.value), None if sink.key is None else slots(sink.key))
+    value, key = slots(sink.value), None if sink.key is None else slots(sink.key)
+    sides: dict[Side, tuple[DocSlot, ...]] = {"KEY": key or (), "VALUE": value}
+    about = {side: frozenset(s.key for s in found if s.key is not None) for side, found in sides.items()}
+    return SinkSlots(value, key, about)
 
 
 def _is_below(path: FieldPath, others: Collection[FieldPath]) -> bool:
@@ -344,12 +344,12 @@ def check_target(
     if target.side == "KEY" and slots.key is None:
         raise errors.KeyDocWithoutKey(text, sink.name).at(span)
     meant = sides if target.side is None else (target.side,)
-    if any(key in slots.keys(side) for side in meant):
+    if any(key in slots.about[side] for side in meant):
         return
-    if meant == ("KEY",) and key in slots.keys("VALUE") and sink.key is not None:
+    if meant == ("KEY",) and key in slots.about["VALUE"] and sink.key is not None:
         raise errors.KeyDocOutsideKey(text, sink.name, sink.key.columns).at(span)
     known = [
-        _shown(catalog, each) for side in meant for each in slots.keys(side) if bool(each.column) is bool(key.column)
+        _shown(catalog, each) for side in meant for each in slots.about[side] if bool(each.column) is bool(key.column)
     ]
     near = similar_names(_shown(catalog, key), sorted(known))
     raise errors.DocNotInSink(text, sink.name, meant[0].lower() if len(meant) == 1 else "", near).at(span)

@@ -175,12 +175,20 @@ def _plain(value: Any, field: s.DataField | None) -> Any:
             return id_
         case Identifier(name, False):
             return Identifier(name.lower(), quoted=True)
-        case tuple() if value and all(isinstance(item, DocOn | SchemaStrategy) for item in value):
-            given = [item for item in value if not isinstance(item, DocOn) or not item.frozen]
-            in_order = tuple(sorted(given, key=repr))
+        case tuple() if value and all(isinstance(item, SchemaStrategy) for item in value):
+            in_order = tuple(sorted(value, key=repr))
             return value if in_order == value else in_order
+        case tuple() if value and all(isinstance(item, DocOn) for item in value):
+            return tuple(sorted(_doc_words(item) for item in value if not item.frozen))
         case _:
             return value
+
+
+def _doc_words(doc: DocOn) -> tuple[str, ...]:
+    """A doc in a form that is equal for docs of one meaning. Those that were frozen are not part of a script."""
+    target = doc.target
+    names = [part.name.lower() for part in target.column]
+    return target.side or "", str(target.name if target.name.id is None else target.name.id), *names, doc.doc
 
 
 def _query_words(query: Query) -> tuple[object, ...]:
