@@ -312,9 +312,10 @@ class _Planner:
         )
 
     def _changed_types(self, consequences: Sequence[plans.Consequence]) -> Iterator[str]:
-        """A line for each column downstream that gets another type, and each view whose rows come in another way."""
+        """A line for each column downstream that gets another type, each view whose rows come in another way, and each sink that
+        a policy keeps from writing a new field."""
         for one in consequences:
-            if one.outcome in (plans.Outcome.WIDENS, plans.Outcome.OTHER_GROWTH):
+            if one.outcome in (plans.Outcome.WIDENS, plans.Outcome.OTHER_GROWTH, plans.Outcome.LEAVES_OUT):
                 kind, name = self.catalog.get(one.object).kind, self.catalog.display_name(one.object)
                 yield f'{kind} "{name}" {one.outcome} {one.detail}'
 
