@@ -169,6 +169,16 @@ def test_refresh_takes_up_what_is_documented_now(world: Planning) -> None:
     assert sink(world).value.columns == ("id", "addr", "nick")
 
 
+def test_a_pending_field_can_get_a_doc_of_the_sink_alone(world: Planning) -> None:
+    world.do(f"{POLICY.format('FIELDS')}; {SINK}")
+    follow(world, ID, address(), text("nick"))
+    world.do("ALTER SINK out FORMAT AVRO (ADD DOC ON COLUMN people.nick = 'among friends')")
+    assert pending(world) == ["nick"]
+    world.do("ALTER SINK out FORMAT AVRO (REFRESH DOCS)")
+    assert pending(world) == []
+    assert sink(world).value.record.fields[2].doc == "among friends"
+
+
 def test_without_a_policy_a_field_without_a_doc_is_taken_up(world: Planning) -> None:
     world.do(SINK)
     assert follow(world, ID, address(), text("nick")) == [Outcome.REGISTERS]

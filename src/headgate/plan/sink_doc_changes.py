@@ -35,7 +35,7 @@ from headgate.plan.sink_docs import (
     with_frozen_docs,
     without_frozen_docs,
 )
-from headgate.plan.sink_policies import check_policies, undocumented, with_pending
+from headgate.plan.sink_policies import Undocumented, check_policies, undocumented, with_pending
 from headgate.schema.names import print_name
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas
@@ -57,17 +57,21 @@ def plan_doc_changes(catalog: Catalog, entry: Object, statement: AlterSinkDocs) 
     """The sink with other docs. Raises if a doc does not fit the sink, or if a policy requires a doc that would go."""
     old = definition_of(entry, CreateSink)
     _check_format(entry, old, statement)
-    was, _ = plan_new_sink(catalog, old, comments=False)
+    whole, _ = plan_new_sink(catalog, replace(old, pending=()), comments=False)  # a pending field can have a doc too
     new = old
     for change in statement.changes:
-        new = _changed(catalog, new, was, change)
+        new = _changed(catalog, new, whole, change)
+    check_docs(catalog, new, whole)
     if new.pending != old.pending:
         new = _with_pending_again(catalog, entry, old, new)
-    planned, _ = plan_new_sink(catalog, new, comments=False)
-    check_docs(catalog, new, planned)
-    before = undocumented(catalog, entry.parent, old, was, comments=False)
-    check_policies(entry.name, undocumented(catalog, entry.parent, new, planned, comments=False), before)
+    before, after = (_undocumented(catalog, entry, one) for one in (old, new))
+    check_policies(entry.name, after, before)
     return _plan(catalog, entry, old, new)
+
+
+def _undocumented(catalog: Catalog, entry: Object, statement: CreateSink) -> tuple[Undocumented, ...]:
+    planned, _ = plan_new_sink(catalog, statement, comments=False)
+    return undocumented(catalog, entry.parent, statement, planned, comments=False)
 
 
 def _check_format(entry: Object, sink: CreateSink, statement: AlterSinkDocs) -> None:
@@ -122,10 +126,9 @@ def policy_notices(catalog: Catalog, policy: int) -> Iterator[str]:
     sinks = [(entry, definition_of(entry, CreateSink)) for entry in catalog.of_kind(Kind.SINK)]
     for entry, statement in sinks:
         try:
-            planned, _ = plan_new_sink(catalog, statement, comments=False)
+            found = _undocumented(catalog, entry, statement)
         except PlanError:  # the sink is halted
             continue
-        found = undocumented(catalog, entry.parent, statement, planned, comments=False)
         paths = [each.shown() for each in found if each.policy == catalog.display_name(policy)]
         if paths:
             yield f'sink "{catalog.display_name(entry.id)}" goes on without documentation of {", ".join(paths)}'
