@@ -248,21 +248,12 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = load_tree(frozen[-1].schema)
-        new = next_schema(catalog, planned, encoded, frozen[-1].schema)
-        if not differs(old, load_tree(json.dumps(new))):
+        new = next_version(old, load_tree(encoded.schema), with_defaults(catalog, planned, encoded))
+        if not differs(old, new):
             continue
-        schema = WrittenSchema(json.dumps(new, ensure_ascii=False))
+        schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), subject_name(planned.topic, side), schema)))
     return SinkChange(sink, statement, tuple(register)) if register or statement != old_statement else None
-
-
-def next_schema(
-    catalog: Catalog, planned: SinkDefinition, encoded: RecordEncoding, own: str, *, keep_docs: bool = True
-) -> object:
-    """The schema of one side as the next version of the sink's own, as JSON. See `next_version`."""
-    assert encoded.schema is not None
-    new, defaults = load_tree(encoded.schema), _with_defaults(catalog, planned, encoded)
-    return to_json(next_version(load_tree(own), new, defaults, keep_docs=keep_docs))
 
 
 def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, planned: SinkDefinition) -> CreateSink:
@@ -278,7 +269,7 @@ def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, plan
     return with_frozen_docs(catalog, settled, planned, taken)
 
 
-def _with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
+def with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
     """The columns of one side with the defaults that the fields of the source have."""
     relation = catalog.get(sink.relation)
     columns = {column.name: column for column in relation.columns}

@@ -18,7 +18,7 @@ from headgate.plan import doc_errors as errors
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import PlanError
-from headgate.plan.impact import definition, next_schema, with_schemas_to_register
+from headgate.plan.impact import definition, with_defaults, with_schemas_to_register
 from headgate.plan.plans import Effect, RegisterSchema
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_docs import (
@@ -36,7 +36,11 @@ from headgate.plan.sink_docs import (
     without_frozen_docs,
 )
 from headgate.plan.sink_policies import Undocumented, check_policies, undocumented, with_pending
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import to_json
+from headgate.schema.formats.avro.write import next_version
 from headgate.schema.names import print_name
+from headgate.schema.types import Record
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas
 from headgate.sql.registry_formats import SIDES, DocOn, DocTarget, Side, subject_name
@@ -109,16 +113,27 @@ def published_schemas(catalog: Catalog, statement: CreateSink) -> tuple[tuple[Si
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     found = [(side, encoded, frozen_schemas(format_of(statement.formats, side), side)) for side, encoded in sides]
     return tuple(
-        (side, _registration(planned, side, next_schema(catalog, planned, encoded, own[-1].schema, keep_docs=False)))
+        (
+            side,
+            _registration(
+                planned, side, redocumented(own[-1].schema, encoded, with_defaults(catalog, planned, encoded))
+            ),
+        )
         for side, encoded, own in found
         if own and encoded is not None and encoded.schema is not None
     )
 
 
-def _registration(planned: SinkDefinition, side: Side, schema: object) -> RegisterSchema:
+def redocumented(own: str, encoded: RecordEncoding, defaults: Record) -> WrittenSchema:
+    """The sink's own schema of one side with other docs: those of ``encoded``."""
+    assert encoded.schema is not None
+    new = next_version(load_tree(own), load_tree(encoded.schema), defaults, keep_docs=False)
+    return WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
+
+
+def _registration(planned: SinkDefinition, side: Side, schema: WrittenSchema) -> RegisterSchema:
     assert planned.registry is not None
-    text = json.dumps(schema, ensure_ascii=False)
-    return RegisterSchema(planned.registry, subject_name(planned.topic, side), WrittenSchema(text))
+    return RegisterSchema(planned.registry, subject_name(planned.topic, side), schema)
 
 
 def policy_notices(catalog: Catalog, policy: int) -> Iterator[str]:
