@@ -11,7 +11,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Commit, DefinitionChanged
 from headgate.catalog.errors import CatalogChanged
 from headgate.catalog.objects import definition_of
-from headgate.catalog.store import Store
+from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.control.definitions import source_definition
 from headgate.errors import HeadgateError
@@ -36,7 +36,7 @@ SIDES: dict[RecordSide, Side] = {"key": "KEY", "value": "VALUE"}
 class SchemaChanges:
     """Shared by all tasks and queries of an engine. The first of them that meets a new schema makes the source follow it."""
 
-    def __init__(self, store: Store, connections: Connections, ask: SparkTypes) -> None:
+    def __init__(self, store: SqliteStore, connections: Connections, ask: SparkTypes) -> None:
         self._store = store
         self._connections = connections
         self._ask = ask

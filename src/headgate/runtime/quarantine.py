@@ -2,7 +2,7 @@
 
 The executors find out what is wrong with a record and write the folders; the driver sees counts. A folder is on the
 warehouse, any file system of Hadoop's, and holds the records of one batch of one task as Parquet. The catalog names it in
-the commit of its batch, and only then are its records shown (`catalog.store.Store.open_folders`).
+the commit of its batch, and only then are its records shown (`catalog.store.sqlite.SqliteStore.open_folders`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.tasks import Quarantined, QuarantineFolder
