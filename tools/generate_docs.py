@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.main import COMMANDS
-from headgate.cli.main import headgate as command_line
+from headgate.cli.main import COMMANDS, headgate as command_line
 from headgate.sql.options import rules
 from headgate.sql.script import all_option_lists, all_rules, all_synopses, wrapped
 from tools.error_page import error_page

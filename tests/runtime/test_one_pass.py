@@ -8,10 +8,8 @@ from contextlib import redirect_stdout
 from io import StringIO
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from hypothesis import given, strategies as st
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.plan.definitions import (
     PRESENT,

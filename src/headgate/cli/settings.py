@@ -37,13 +37,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import click
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
 from headgate.errors import HeadgateError, raise_all, similar_names

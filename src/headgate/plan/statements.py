@@ -33,9 +33,7 @@ from headgate.plan.views import (
 from headgate.resolve.statements import Context, find_object, object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql import objects
-from headgate.sql import queries as sql_queries
-from headgate.sql import show as sql_show
+from headgate.sql import objects, queries as sql_queries, show as sql_show
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection, ValidateConnection
 from headgate.sql.objects import DropObject
 from headgate.sql.options import SecretReference, given_options

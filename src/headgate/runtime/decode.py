@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Observation, functions as F
 
 from headgate.plan.definitions import AFTER, OP, PRESENT, SourceColumn, SourceLayout
 from headgate.runtime.formats import frame
@@ -45,11 +44,7 @@ class Decoder:
     """
 
     def __init__(
-        self,
-        plan: SourceLayout,
-        key: WriterSchemas = NO_WRITERS,
-        value: WriterSchemas = NO_WRITERS,
-        source: int = 0,
+        self, plan: SourceLayout, key: WriterSchemas = NO_WRITERS, value: WriterSchemas = NO_WRITERS, source: int = 0
     ) -> None:
         """``source`` is the id by which the driver finds the source of a record that stopped a job."""
         self.plan = plan

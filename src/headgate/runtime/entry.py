@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog.positions import KafkaPosition, Positions
-from headgate.catalog.positions import lag as distance_to
+from headgate.catalog.positions import KafkaPosition, Positions, lag as distance_to
 from headgate.runtime.ports import BatchResult, Input, Limit, Watched
 
 LOOK_EVERY = 1.0  # seconds between two looks at an input whose end no poller knows

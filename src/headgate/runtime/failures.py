@@ -12,16 +12,8 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
+from headgate.runtime import errors
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import (
-    BadRecord,
-    ComputationFailed,
-    DiskFull,
-    RecordsDeleted,
-    SchemaChanged,
-    SparkGone,
-    SparkRefused,
-)
 from headgate.runtime.formats.avro_reader import explain_malformed
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
@@ -99,31 +91,33 @@ def translated(
         or "stopped SparkContext" in text
         or text == SILENT
     ):
-        return SparkGone(_short(text))
+        return errors.SparkGone(_short(text))
     if records_are_gone(error):
-        return RecordsDeleted()
+        return errors.RecordsDeleted()
     if full := _NO_SPACE.search(text):
-        return DiskFull(_folder(full["path"]))
+        return errors.DiskFull(_folder(full["path"]))
     if unanswered := _NO_ANSWER.search(text):
         return BrokerUnreachable(brokers, f"{unanswered['said'][:_LONGEST]}.")
     if isinstance(error, AnalysisException):  # no record was read yet
-        return SparkRefused(_short(text))
+        return errors.SparkRefused(_short(text))
     if own := _OWN.search(text):
-        return ComputationFailed(own[1])
+        return errors.ComputationFailed(own[1])
     if conditions := _CONDITION.findall(text):
         states = _SQLSTATE.findall(text)
         if not states or states[-1] not in _MACHINERY:
-            return ComputationFailed(_without_values(conditions[-1]))
-    return SparkRefused(_cause(text) or _said(error, text))
+            return errors.ComputationFailed(_without_values(conditions[-1]))
+    return errors.SparkRefused(_cause(text) or _said(error, text))
 
 
-def _schema_changed(reader: SourceReader, partition: int, offset: int, side: str, schema_id: int) -> SchemaChanged:
+def _schema_changed(
+    reader: SourceReader, partition: int, offset: int, side: str, schema_id: int
+) -> errors.SchemaChanged:
     differences = reader.schemas[side].describe(schema_id)
     name, topic = reader.name, reader.topic_name
-    return SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
+    return errors.SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
 
 
-def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
+def _looked_at(reader: SourceReader, partition: int, offset: int) -> errors.BadRecord:
     """The record that stopped a job, read once more to say what is wrong with it. It may be gone by now."""
     try:
         found = reader.problem(partition, offset)
@@ -131,17 +125,17 @@ def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
         log.warning("a bad record could not be read again: %s", translated(error))
         found = None
     if found is None:
-        return BadRecord(reader.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None)
+        return errors.BadRecord(reader.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None)
     return bad_record(reader, partition, offset, found["side"], found["reason"], found["schema_id"])
 
 
 def bad_record(
     reader: SourceReader, partition: int, offset: int, side: str, reason: str, schema_id: int | None
-) -> BadRecord:
+) -> errors.BadRecord:
     writer = None if schema_id is None else reader.writer(schema_id, side)
     data = _read_again(reader, partition, offset, side) if reason == MALFORMED and writer is not None else None
     name, topic = reader.name, reader.topic_name
-    return BadRecord(name, topic, partition, offset, side, reason_of(reason, data, writer), None, schema_id)
+    return errors.BadRecord(name, topic, partition, offset, side, reason_of(reason, data, writer), None, schema_id)
 
 
 def reason_of(reason: str, data: bytes | None, writer: WrittenSchema | None) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
 from headgate.schema.types import Array, Decimal, Field, Json, Map, Record, Time, Timestamp, TimestampTz, Type
 

@@ -14,8 +14,7 @@ from functools import reduce
 from typing import TypeAlias
 
 import orjson
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions as F
 from pyspark.sql.types import BooleanType, DataType, NumericType
 
 from headgate.catalog.positions import KafkaPosition

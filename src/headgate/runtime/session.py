@@ -12,8 +12,10 @@ from pathlib import Path
 
 import psutil
 from pyspark.logger import PySparkLogger
-from pyspark.sql import DataFrame
-from pyspark.sql import SparkSession as SparkSession  # other packages name it, but may not import pyspark
+from pyspark.sql import (
+    DataFrame,
+    SparkSession as SparkSession,  # other packages name it, but may not import pyspark
+)
 
 from headgate.schema.formats.spark import SETTINGS
 
@@ -101,11 +103,7 @@ def open_session(
     builder = builder.config("spark.jars", ",".join(map(str, jars)))
     if warehouse is not None:
         builder = builder.config("spark.sql.warehouse.dir", str(warehouse))
-    for key, value in {
-        **DEFAULTS,
-        **(LOCAL if master.startswith("local") else {}),
-        **(settings or {}),
-    }.items():
+    for key, value in {**DEFAULTS, **(LOCAL if master.startswith("local") else {}), **(settings or {})}.items():
         builder = builder.config(key, value)
     for name in QUERY_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaRecord
 from headgate.connectors.connections import Clients
@@ -103,11 +102,7 @@ class SourceReader:
         return self.between(session, start, end)
 
     def between(
-        self,
-        session: SparkSession,
-        start: Mapping[int, int],
-        end: Mapping[int, int],
-        group: str | None = None,
+        self, session: SparkSession, start: Mapping[int, int], end: Mapping[int, int], group: str | None = None
     ) -> DataFrame:
         """The raw records from ``start`` up to, and without, ``end``; both tell of every partition. Whoever reads again
         and again names a ``group``: Spark keeps consumers by group and partition, and insists on one's same settings."""

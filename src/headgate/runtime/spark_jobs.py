@@ -14,10 +14,7 @@ from headgate.runtime.errors import SparkGone
 log = logging.getLogger(__name__)
 
 POOL = "spark.scheduler.pool"
-SMALL_POOL, LARGE_POOL = (
-    "small",
-    "large",
-)  # share the slots equally, so that large batches do not delay small ones
+SMALL_POOL, LARGE_POOL = "small", "large"  # share the slots equally, so that large batches do not delay small ones
 
 # A small batch is mostly planning. Adaptive execution and generated code cost more than they save there: five records
 # from topic to topic took 195 ms of CPU, 152 without adaptive execution, and 133 without generated code.

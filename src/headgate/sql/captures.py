@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.connections import Kafka, ReadOptions, kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Format, Formats, format_, formats

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.objects import Target
 from headgate.text.cursor import Cursor
 from headgate.text.errors import UnexpectedToken

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.registry_formats import (
     FormatOptions,
     FrozenSchema,

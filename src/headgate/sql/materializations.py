@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from headgate.schema.types import Type
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.errors import NestedTooDeep, RepeatedClause
 from headgate.sql.objects import Target, print_full_type
 from headgate.text.cursor import Cursor, Identifier

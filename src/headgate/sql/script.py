@@ -14,7 +14,6 @@ from typing import Any
 from headgate.errors import similar_names
 from headgate.sql import captures, connections, formats, materializations, objects, queries, show, sinks, sources, views
 from headgate.sql.errors import EmptyStatement, ReplaceNotSupported, SeveralStatements, UnknownStatement
-from headgate.sql.objects import Action, alter, change_state, kind, rename
 from headgate.sql.options import OptionRule, Options, ValueKind, rules
 from headgate.sql.statement import Kind, Statement
 from headgate.text.cursor import Cursor
@@ -88,24 +87,29 @@ CREATE_OR_REPLACE: dict[Kind, Callable[[Cursor, bool], Statement]] = {
     Kind.STREAM: views.create_stream,
     Kind.TABLE: views.create_table,
 }
-_STREAM_ACTIONS: tuple[Action, ...] = (sources.accept_schema_change, change_state, rename)
+_STREAM_ACTIONS: tuple[objects.Action, ...] = (sources.accept_schema_change, objects.change_state, objects.rename)
 # The actions are tried in this order, and an error lists them in this order.
-ALTER: dict[Kind, tuple[Action, ...]] = {
-    Kind.DATABASE: (rename,),
-    Kind.SCHEMA: (rename,),
-    Kind.SECRET: (connections.alter_secret, rename),
-    Kind.CONNECTION: (connections.alter_connection, rename),
-    Kind.SOURCE: (sources.accept_schema_change, sources.rename_column, rename),
-    Kind.TYPE: (rename,),
-    Kind.VIEW: (rename,),
-    Kind.MATERIALIZED_VIEW: (change_state, rename),
-    Kind.SINK: (sinks.alter_sink_docs, sinks.alter_sink_from, change_state, rename),
-    Kind.SINK_POLICY: (sinks.alter_sink_policy, rename),
+ALTER: dict[Kind, tuple[objects.Action, ...]] = {
+    Kind.DATABASE: (objects.rename,),
+    Kind.SCHEMA: (objects.rename,),
+    Kind.SECRET: (connections.alter_secret, objects.rename),
+    Kind.CONNECTION: (connections.alter_connection, objects.rename),
+    Kind.SOURCE: (sources.accept_schema_change, sources.rename_column, objects.rename),
+    Kind.TYPE: (objects.rename,),
+    Kind.VIEW: (objects.rename,),
+    Kind.MATERIALIZED_VIEW: (objects.change_state, objects.rename),
+    Kind.SINK: (sinks.alter_sink_docs, sinks.alter_sink_from, objects.change_state, objects.rename),
+    Kind.SINK_POLICY: (sinks.alter_sink_policy, objects.rename),
     Kind.STREAM: _STREAM_ACTIONS,
     Kind.TABLE: _STREAM_ACTIONS,
-    Kind.COLLECTION: (captures.reset_collection, captures.set_schema, rename),
-    Kind.CAPTURE: (change_state, captures.discover_capture, rename),
-    Kind.MATERIALIZATION: (materializations.backfill, change_state, materializations.set_fields, rename),
+    Kind.COLLECTION: (captures.reset_collection, captures.set_schema, objects.rename),
+    Kind.CAPTURE: (objects.change_state, captures.discover_capture, objects.rename),
+    Kind.MATERIALIZATION: (
+        materializations.backfill,
+        objects.change_state,
+        materializations.set_fields,
+        objects.rename,
+    ),
 }
 
 
@@ -126,7 +130,7 @@ def _create(cursor: Cursor) -> Statement:
     cursor.expect("CREATE")
     or_replace = cursor.take("OR REPLACE")
     start = cursor.token
-    kind_ = kind(cursor)
+    kind_ = objects.kind(cursor)
     replaceable = CREATE_OR_REPLACE.get(kind_)
     if replaceable is not None:
         return replaceable(cursor, or_replace)
@@ -138,8 +142,8 @@ def _create(cursor: Cursor) -> Statement:
 def _alter(cursor: Cursor) -> Statement:
     """Read ALTER and go on by the kind."""
     cursor.expect("ALTER")
-    kind_ = kind(cursor)
-    return alter(cursor, kind_, ALTER[kind_])
+    kind_ = objects.kind(cursor)
+    return objects.alter(cursor, kind_, ALTER[kind_])
 
 
 def _explain(cursor: Cursor) -> Statement:

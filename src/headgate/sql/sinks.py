@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.connections import Kafka, WriteOptions, kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Formats, formats

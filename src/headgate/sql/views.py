@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from headgate.schema.types import Type
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.objects import print_full_type
 from headgate.sql.queries import read_expression, read_query, take_emit_changes
 from headgate.text.cursor import Cursor, Identifier

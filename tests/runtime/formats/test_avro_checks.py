@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession, functions as F
 
 from headgate.runtime.formats.avro_checks import value_error
 from headgate.schema.formats.avro.read import load_tree, read_tree

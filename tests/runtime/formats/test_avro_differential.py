@@ -13,10 +13,8 @@ from typing import Any, cast
 import fastavro
 import pytest
 from fastavro.schema import parse_schema
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from hypothesis import Phase, given, settings, strategies as st
+from pyspark.sql import SparkSession, functions as F
 
 from headgate.registry import wire
 from headgate.runtime.decode import evaluate_once

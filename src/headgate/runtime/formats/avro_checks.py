@@ -10,17 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
 from headgate.runtime.formats.avro_types import FieldNames, field_of, is_converted, parts_of, to_leaf, value_type
 from headgate.runtime.formats.side import first_element_error, first_error
 from headgate.schema import types as t
 from headgate.schema.formats.avro import tree
-from headgate.schema.formats.avro.tree import AvroType, kind_of
 from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
-from headgate.schema.types import Type
 
 MAX_SEPARATE_TEXTS = 16
 _DAY = 86_400_000_000  # microseconds
@@ -33,15 +30,15 @@ class _Leaf:
     check needs it, because making one takes a call into the JVM."""
 
     names: FieldNames
-    schema: AvroType
-    type: Type
+    schema: tree.AvroType
+    type: t.Type
     path: str
 
     def of(self, column: Column) -> Column:
         return field_of(column, self.names)
 
 
-def _leaves(schema: AvroType, type_: Type, path: str = ROOT, names: FieldNames = ()) -> Iterator[_Leaf]:
+def _leaves(schema: tree.AvroType, type_: t.Type, path: str = ROOT, names: FieldNames = ()) -> Iterator[_Leaf]:
     if isinstance(type_, t.Record):
         for inner, of, field in parts_of(schema, type_):
             yield from _leaves(of, field.type, field_path(path, field.name), (*names, *inner))
@@ -53,7 +50,7 @@ def _leaves(schema: AvroType, type_: Type, path: str = ROOT, names: FieldNames =
 
 
 def value_error(
-    column: Column, schema: AvroType, type_: Type, path: str = ROOT, *, plain: bool = False
+    column: Column, schema: tree.AvroType, type_: t.Type, path: str = ROOT, *, plain: bool = False
 ) -> Column | None:
     """Why what Spark made of a schema is not a value of its type, or NULL; None if nothing in it needs a check. With
     ``plain`` texts that are only texts are checked too."""
@@ -67,7 +64,7 @@ def _error(column: Column, leaf: _Leaf, plain: bool) -> Column | None:
             return F.when(~F.is_valid_utf8(leaf.of(column)), F.lit(f"what is at {path} is not valid UTF-8"))
         case _, t.Json():
             return F.when(~_is_json(leaf.of(column)), F.lit(f"what is at {path} is not JSON"))
-        case schema, t.Uuid() if kind_of(schema) == "string":
+        case schema, t.Uuid() if tree.kind_of(schema) == "string":
             return F.when(~leaf.of(column).rlike(_UUID), F.lit(f"what is at {path} is not a uuid"))
         case _, t.Time() | t.Timestamp() | t.TimestampTz():
             return _time_error(column, leaf)
@@ -80,7 +77,7 @@ def _error(column: Column, leaf: _Leaf, plain: bool) -> Column | None:
             return None
 
 
-def _first(values: Column, schema: AvroType, type_: Type, path: str, plain: bool) -> Column | None:
+def _first(values: Column, schema: tree.AvroType, type_: t.Type, path: str, plain: bool) -> Column | None:
     return first_element_error(values, lambda value: value_error(value, schema, type_, path, plain=plain))
 
 
@@ -112,7 +109,7 @@ def _is_json(text: Column) -> Column:
 # UTF-8
 
 
-def is_utf8(column: Column, schema: AvroType, type_: Type) -> Column | None:
+def is_utf8(column: Column, schema: tree.AvroType, type_: t.Type) -> Column | None:
     """Whether all texts of a value are UTF-8; None if it has no text. Many texts are joined first: otherwise the generated
     code would be longer than Java compiles."""
     texts = [*_texts(column, schema, type_)]
@@ -122,7 +119,7 @@ def is_utf8(column: Column, schema: AvroType, type_: Type) -> Column | None:
     return F.coalesce(reduce(Column.__and__, each), F.lit(True)) if each else None
 
 
-def _texts(column: Column, schema: AvroType, type_: Type, *, many: bool = False) -> Iterator[Column]:
+def _texts(column: Column, schema: tree.AvroType, type_: t.Type, *, many: bool = False) -> Iterator[Column]:
     """The texts of a value. Those of a list are joined, because Spark generates no code for checking them one by one. With
     ``many`` the column is an array of such values."""
     for leaf in _leaves(schema, type_):

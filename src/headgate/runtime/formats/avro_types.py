@@ -10,20 +10,17 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TypeAlias
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
 from headgate.schema import types as t
 from headgate.schema.formats.avro import tree
-from headgate.schema.formats.avro.tree import AvroType, kind_of, values_of, walk
-from headgate.schema.types import Type
 
 _DAY = 86_400_000  # milliseconds
 _MAX_MILLIS = 2**63 // 1000  # milliseconds of which the microseconds can be counted
 _UUID_PARTS, _UUID = "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5"
 
 
-def to_columns(column: Column, schema: AvroType, type_: Type) -> Column:
+def to_columns(column: Column, schema: tree.AvroType, type_: t.Type) -> Column:
     """The column that Spark made of a schema, as the neutral type of that schema. A value that is not of the type is NULL;
     `avro_checks` says why."""
     if not needs_conversion(schema):
@@ -43,13 +40,13 @@ def to_columns(column: Column, schema: AvroType, type_: Type) -> Column:
             return to_leaf(column, plain, type_)
 
 
-def needs_conversion(schema: AvroType) -> bool:
+def needs_conversion(schema: tree.AvroType) -> bool:
     """Whether Spark reads anything in the schema in another way: unions of several types, times in milliseconds, uuids that
     are bytes, dates and times that only the names of Connect or Debezium mark."""
-    return any(map(is_converted, walk(schema)))
+    return any(map(is_converted, tree.walk(schema)))
 
 
-def is_converted(node: AvroType) -> bool:
+def is_converted(node: tree.AvroType) -> bool:
     """Whether Spark reads this very node in another way, whatever is inside it."""
     match node:
         case tree.Union():
@@ -62,9 +59,9 @@ def is_converted(node: AvroType) -> bool:
             return logical == "time-millis" or is_uuid or "connect.name" in node.attributes
 
 
-def to_leaf(column: Column, schema: AvroType, type_: Type) -> Column:
+def to_leaf(column: Column, schema: tree.AvroType, type_: t.Type) -> Column:
     """A value without parts as its neutral type, NULL if it is no value of it."""
-    kind, logical = kind_of(schema), _logical_type(schema)
+    kind, logical = tree.kind_of(schema), _logical_type(schema)
     match type_:
         case t.Time() if kind == "int":
             return F.when(column.between(0, _DAY - 1), F.call_function("time_from_millis", column))
@@ -84,7 +81,7 @@ def to_leaf(column: Column, schema: AvroType, type_: Type) -> Column:
             return column
 
 
-def _timestamp(column: Column, schema: AvroType) -> Column:
+def _timestamp(column: Column, schema: tree.AvroType) -> Column:
     """A long that only the name of Connect or Debezium makes a timestamp."""
     if str(_attribute(schema, "connect.name")).endswith("MicroTimestamp"):
         return F.timestamp_micros(column)
@@ -99,7 +96,7 @@ def field_of(column: Column, names: FieldNames) -> Column:
     return reduce(Column.getField, names, column)
 
 
-def parts_of(schema: AvroType, type_: t.Record) -> Iterator[tuple[FieldNames, AvroType, t.Field]]:
+def parts_of(schema: tree.AvroType, type_: t.Record) -> Iterator[tuple[FieldNames, tree.AvroType, t.Field]]:
     """The fields of a record, each with its schema; those of a union of several types one by one."""
     wanted = iter(type_.fields)
     if _is_split(schema):
@@ -115,25 +112,25 @@ def parts_of(schema: AvroType, type_: t.Record) -> Iterator[tuple[FieldNames, Av
 
 
 def _members(
-    names: FieldNames, union: AvroType, wanted: Iterator[t.Field]
-) -> Iterator[tuple[FieldNames, AvroType, t.Field]]:
-    for number, branch in enumerate(values_of(union)):
+    names: FieldNames, union: tree.AvroType, wanted: Iterator[t.Field]
+) -> Iterator[tuple[FieldNames, tree.AvroType, t.Field]]:
+    for number, branch in enumerate(tree.values_of(union)):
         yield (*names, f"member{number}"), branch, next(wanted)
 
 
-def _is_split(node: AvroType) -> bool:
+def _is_split(node: tree.AvroType) -> bool:
     """Whether a union becomes several columns."""
-    return len(values_of(node)) > 1
+    return len(tree.values_of(node)) > 1
 
 
-def value_type(node: AvroType) -> AvroType:
+def value_type(node: tree.AvroType) -> tree.AvroType:
     """The type behind a nullable union."""
-    return values_of(node)[0]
+    return tree.values_of(node)[0]
 
 
-def _logical_type(node: AvroType) -> object:
+def _logical_type(node: tree.AvroType) -> object:
     return _attribute(node, "logicalType")
 
 
-def _attribute(node: AvroType, key: str) -> object:
+def _attribute(node: tree.AvroType, key: str) -> object:
     return None if isinstance(node, tree.Union) else node.attributes.get(key)

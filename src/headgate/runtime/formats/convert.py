@@ -6,8 +6,7 @@ that cannot be converted becomes NULL here. `Decoder` fails the batch if the que
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
 from headgate.runtime.json_text import json_text
 from headgate.schema.evolve.merge import can_hold

@@ -25,15 +25,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
-from headgate.runtime.formats.arrow_reader import (
-    Decoding,
-    InvalidBody,
-    NeedsExactRead,
-    Parsed,
-    arrow_type,
-    default_value,
-    one_by_one,
-)
+from headgate.runtime.formats import arrow_reader
 from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker
 from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
 from headgate.schema.evolve.renames import KnownFields
@@ -58,7 +50,7 @@ class ProtobufDecoders:
     def of(cls, schemas: Iterable[WrittenSchema]) -> ProtobufDecoders:
         return cls(tuple((schema, _compiled(schema)) for schema in dict.fromkeys(schemas)))
 
-    def __call__(self, decoding: Decoding, writer: WrittenSchema) -> ProtobufDecoder:
+    def __call__(self, decoding: arrow_reader.Decoding, writer: WrittenSchema) -> ProtobufDecoder:
         return ProtobufDecoder(decoding, writer, dict(self.schemas))
 
 
@@ -77,7 +69,7 @@ class ProtobufDecoder:
     """Reads bodies that were written with one schema."""
 
     def __init__(
-        self, decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+        self, decoding: arrow_reader.Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
     ) -> None:
         assert isinstance(decoding.target.type, Record)
         self._framed = decoding.framed
@@ -92,26 +84,28 @@ class ProtobufDecoder:
         self._indexes = message_indexes(message)
         self._class: Any = GetMessageClass(message)
         self._has_required = _has_required(message, set())
-        self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, names)
+        self._column = record_column(
+            message, decoding.target.type, arrow_reader.arrow_type(decoding.target), ROOT, names
+        )
 
-    def parse(self, bodies: list[bytes]) -> Parsed:
-        return one_by_one(self._parsed, bodies)
+    def parse(self, bodies: list[bytes]) -> arrow_reader.Parsed:
+        return arrow_reader.one_by_one(self._parsed, bodies)
 
     def _parsed(self, body: bytes) -> Any:
         if self._unusable:
-            raise InvalidBody(self._unusable)
+            raise arrow_reader.InvalidBody(self._unusable)
         if self._framed:
             body = self._message_of(body)
         try:
             message = self._class.FromString(body)
         except DecodeError as wrong:
             utf8 = "UTF-8" in str(wrong)
-            raise InvalidBody(
+            raise arrow_reader.InvalidBody(
                 "a text in it is not valid UTF-8" if utf8 else "the bytes are not a message of their schema"
             ) from None
         if self._has_required and not message.IsInitialized():
             missing = ", ".join(message.FindInitializationErrors())
-            raise InvalidBody(f"required fields are missing: {missing}")
+            raise arrow_reader.InvalidBody(f"required fields are missing: {missing}")
         return message
 
     def columns(self, parsed: list[Any]) -> pa.Array:
@@ -122,9 +116,9 @@ class ProtobufDecoder:
         try:
             return self._column([message])
         except ValueDoesNotFit as misfit:
-            raise InvalidBody(misfit.message()) from None
-        except (NeedsExactRead, pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise InvalidBody("it does not fit the type of the source") from None
+            raise arrow_reader.InvalidBody(misfit.message()) from None
+        except (arrow_reader.NeedsExactRead, pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise arrow_reader.InvalidBody("it does not fit the type of the source") from None
 
     def _message_of(self, body: bytes) -> bytes:
         """The bytes after the message indexes, which must be those of the planned message."""
@@ -133,9 +127,9 @@ class ProtobufDecoder:
         try:
             indexes, rest = wire.decode_message_indexes(body)
         except MalformedMessageIndexes:
-            raise InvalidBody("the place of its message type is malformed") from None
+            raise arrow_reader.InvalidBody("the place of its message type is malformed") from None
         if indexes != self._indexes:
-            raise InvalidBody("it is a message of another type than the source has")
+            raise arrow_reader.InvalidBody("it is a message of another type than the source has")
         return rest
 
 
@@ -143,7 +137,9 @@ class _NotCompiled(Exception):
     """The driver could not compile a schema; the text says why."""
 
 
-def _message(decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]) -> Descriptor:
+def _message(
+    decoding: arrow_reader.Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+) -> Descriptor:
     """The message of the writer. It has the name that it has in the schema which was frozen at creation, or is the first."""
     first = decoding.schemas[0]
     frozen = find_message(_linked(compiled[first]), decoding.message)
@@ -224,7 +220,7 @@ def _check_no_undecoded_fields(messages: list[Any], known: frozenset[int], path:
 
 def _absent(wanted: Field, arrow: pa.DataType, path: str) -> Build:
     if wanted.default is not None:
-        value = default_value(wanted)
+        value = arrow_reader.default_value(wanted)
         return lambda messages: pa.array([value] * len(messages), arrow)
     if wanted.nullable:
         return lambda messages: pa.nulls(len(messages), arrow)

@@ -10,37 +10,29 @@ from headgate.runtime.formats.json_reader import JsonReader, json_decoder
 from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.runtime.formats.side import SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import BytesReader, CsvReader, RegexReader, TextReader
-from headgate.schema.encodings import (
-    BytesEncoding,
-    CsvEncoding,
-    Encoding,
-    JsonEncoding,
-    RegexEncoding,
-    SchemaEncoding,
-    TextEncoding,
-)
+from headgate.schema import encodings as e
 from headgate.schema.written import SchemaFormat
 
 
-def side_reader(side: Encoding, writers: WriterSchemas) -> SideReader:
+def side_reader(side: e.Encoding, writers: WriterSchemas) -> SideReader:
     match side:
-        case BytesEncoding():
+        case e.BytesEncoding():
             return BytesReader()
-        case TextEncoding():
+        case e.TextEncoding():
             return TextReader()
-        case JsonEncoding():
+        case e.JsonEncoding():
             return JsonReader()
-        case CsvEncoding():
+        case e.CsvEncoding():
             return CsvReader(side)
-        case RegexEncoding():
+        case e.RegexEncoding():
             return RegexReader(side)
-        case SchemaEncoding():
+        case e.SchemaEncoding():
             return _schema_reader(side, writers)
         case _:
             assert_never(side)
 
 
-def _schema_reader(side: SchemaEncoding, writers: WriterSchemas) -> SideReader:
+def _schema_reader(side: e.SchemaEncoding, writers: WriterSchemas) -> SideReader:
     match side.format:
         case SchemaFormat.AVRO:
             return AvroReader(side, writers)

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import cached_property, reduce
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import lag
 from headgate.connectors.kafka import KafkaCluster
