@@ -330,7 +330,7 @@ class Scheduler:
 
     def _fail(self, entry: Entry, error: Exception) -> None:
         """Let a task rest, or take it out. Nobody is told of a cancelled batch, or of a task that leaves anyway."""
-        own = _own_error(error, entry.task.name)
+        own = TaskFailed.unless_known(error, f'task "{entry.task.name}"')
         with self._changed:
             told = not entry.leaving
             entry.resting, entry.leaving = own.retryable, entry.leaving or not own.retryable
@@ -366,11 +366,3 @@ class Scheduler:
             for tag in tags:
                 self._jobs.cancel(tag)
             time.sleep(min(CANCEL_EVERY, max(0.01, min(leaving) - now)))
-
-
-def _own_error(error: Exception, name: str) -> HeadgateError:
-    if isinstance(error, HeadgateError):
-        return error
-    log.error("task %s failed", name, exc_info=error)
-    first_line = (str(error).splitlines() or [type(error).__name__])[0]
-    return TaskFailed(f'task "{name}"', first_line[:300])
