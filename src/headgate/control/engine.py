@@ -22,18 +22,16 @@ from headgate.control import sessions as results
 from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition
 from headgate.control.executor import Executor
-from headgate.control.quarantine_cleaner import QuarantineCleaner
 from headgate.control.schema_changes import SchemaChanges
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
 from headgate.runtime import query as query_answers
-from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineFiles
+from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineCleaner, QuarantineFiles
 from headgate.runtime.query_process import Queries
 from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
-from headgate.runtime.session import Spark
+from headgate.runtime.session import Spark, SparkJobs
 from headgate.runtime.source import SourceReader
-from headgate.runtime.spark_jobs import SparkJobs
 from headgate.schema.types import Type
 from headgate.sql import connections
 from headgate.sql.query.scope import AnalysedQuery

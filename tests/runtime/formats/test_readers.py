@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession, functions as F
 
 from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.frame import UNKNOWN_ID
-from headgate.runtime.formats.readers import side_reader
+from headgate.runtime.decode import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, WriterSchemas
 from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding, SchemaEncoding
 from headgate.schema.formats.regex import read_pattern

@@ -19,11 +19,10 @@ from pyspark.sql.avro.functions import from_avro
 
 from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import avro_plan, frame
-from headgate.runtime.formats.avro_checks import is_utf8, value_error
 from headgate.runtime.formats.avro_defaults import with_defaults
 from headgate.runtime.formats.avro_flatten import NestedRecord, find_nested, flatten, unflatten, without_leaves
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
-from headgate.runtime.formats.avro_types import needs_conversion, to_columns
+from headgate.runtime.formats.avro_types import is_utf8, needs_conversion, to_columns, value_error
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_error
 from headgate.schema.encodings import SchemaEncoding, decoded_type, names_in, past_fields
