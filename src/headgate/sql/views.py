@@ -151,34 +151,6 @@ class CreateTableAs(CreateStreamAs):
     kind = s.Kind.TABLE
 
 
-OPTION_LISTS: dict[str, type[o.Options]] = {"plain view option": MaterializedViewOptions, "property": StreamProperties}
-RULES = {
-    "view option": "{ASSERT NOT NULL <column> | <plain view option>}",
-    "stream column": "<column> <type> [KEY | HEADERS | HEADER (<string>)]",
-    "table column": "<column> <type> [PRIMARY KEY | HEADERS | HEADER (<string>)]",
-}
-_AS = " [WITH (<property> [, ...])] AS <query> [PARTITION BY <expression>] [EMIT CHANGES]"
-_ALTER = "{ACCEPT SCHEMA CHANGE [WITH (<change option>)] | <task state> | RENAME TO <new name>}"
-SYNOPSES = {
-    "CREATE VIEW": "CREATE {VIEW [IF NOT EXISTS] | OR REPLACE VIEW} <name> [(<column> [, ...])]"
-    " [WITH (<change option>)]"
-    " AS <query> [EMIT CHANGES]",
-    "CREATE MATERIALIZED VIEW": "CREATE {MATERIALIZED VIEW [IF NOT EXISTS]"
-    " | OR REPLACE MATERIALIZED VIEW} <name> [(<column> [, ...])]"
-    " [WITH (<view option> [, ...])] AS <query> [EMIT CHANGES]",
-    "ALTER VIEW": "ALTER VIEW [IF EXISTS] <name> RENAME TO <new name>",
-    "ALTER MATERIALIZED VIEW": "ALTER MATERIALIZED VIEW [IF EXISTS] <name> {<task state> | RENAME TO <new name>}",
-    "CREATE STREAM": "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name> [(<stream column> [, ...])]"
-    " [WITH (<property> [, ...])]",
-    "CREATE STREAM AS SELECT": "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name>" + _AS,
-    "CREATE TABLE": "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name> [(<table column> [, ...])]"
-    " [WITH (<property> [, ...])]",
-    "CREATE TABLE AS SELECT": "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name>" + _AS,
-    "ALTER STREAM": "ALTER STREAM [IF EXISTS] <name> " + _ALTER,
-    "ALTER TABLE": "ALTER TABLE [IF EXISTS] <name> " + _ALTER,
-}
-
-
 def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
     exists = s.if_not_exists(cursor, or_replace)
     name = s.object_name(cursor)

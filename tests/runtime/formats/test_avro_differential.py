@@ -17,8 +17,7 @@ from hypothesis import Phase, given, settings, strategies as st
 from pyspark.sql import SparkSession, functions as F
 
 from headgate.registry import wire
-from headgate.runtime.decode import evaluate_once
-from headgate.runtime.decode import side_reader
+from headgate.runtime.decode import evaluate_once, side_reader
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas
 from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, needed_past
 from headgate.schema.evolve.verdicts import arriving

@@ -14,9 +14,8 @@ from hypothesis import given, settings, strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, functions as F
 
-from headgate.runtime.decode import evaluate_once
+from headgate.runtime.decode import evaluate_once, side_reader
 from headgate.runtime.formats.frame import UNKNOWN_ID
-from headgate.runtime.decode import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, WriterSchemas
 from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding, SchemaEncoding
 from headgate.schema.formats.regex import read_pattern
