@@ -143,13 +143,6 @@ def evaluate_once(computed: DataFrame) -> DataFrame:
     return computed.sample(fraction=1.0, seed=0)
 
 
-def count_rows(records: DataFrame) -> int:
-    """The number of records. `count` ignores the session's settings in a thread that did not open the session, and without
-    them Spark has no type for times of day."""
-    counted = records.select(F.count(F.lit(1))).first()
-    return int(counted[0]) if counted is not None else 0
-
-
 def _stop(source: int, mark: str, *more: Column) -> Column:
     """Fails the job with the record's position."""
     parts = [F.col("partition"), F.col("offset"), *more]

@@ -28,27 +28,6 @@ _WRAPPERS = frozenset(
 )
 
 
-def zero(type_: t.Type) -> object:
-    """The value of a field that is not set and has no presence."""
-    match type_:
-        case t.Boolean():
-            return False
-        case t.Integer() | t.Bigint():
-            return 0
-        case t.Real() | t.Double():
-            return 0.0
-        case t.Decimal():
-            return decimal.Decimal(0)
-        case t.Bytes():
-            return b""
-        case t.Enum(symbols):
-            return symbols[0]
-        case t.Array() | t.Map():
-            return []
-        case _:
-            return ""
-
-
 # scalars
 
 
