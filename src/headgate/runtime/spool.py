@@ -195,7 +195,7 @@ class Receiver:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(EOFError, ConnectionError):
-            token, part, attempt = _HELLO.unpack(_exactly(connection, _HELLO.size))
+            token, part, attempt = _HELLO.unpack(read_exactly(connection, _HELLO.size))
             with self._guard:
                 spool = self._spools.get(token.decode("ascii", "replace"))
             if spool is None:
@@ -220,7 +220,7 @@ class Writer:
         """Take the next chunk. False if there is none, or if nobody wants it any more."""
         if not self._accepted:
             return False
-        (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
+        (size,) = _SIZE.unpack(read_exactly(connection, _SIZE.size))
         if size == 0:
             if self._spool.end(self._token, self._part, self._attempt):
                 connection.sendall(_TAKEN)
@@ -424,14 +424,19 @@ class Spool:
                 self._changed.wait(1.0)
 
 
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        piece = connection.recv(size - len(data))
-        if not piece:
+def read_exactly(connection: socket.socket, size: int) -> bytearray:
+    """So many bytes. Raises EOFError if the other end hangs up before."""
+    data = bytearray(size)
+    view, got = memoryview(data), 0
+    while got < size:
+        try:
+            count = connection.recv_into(view[got:])
+        except ConnectionError:
+            count = 0
+        if not count:
             raise EOFError
-        data += piece
-    return bytes(data)
+        got += count
+    return data
 
 
 def _copy(connection: socket.socket, path: Path, size: int) -> None:

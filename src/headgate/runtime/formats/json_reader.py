@@ -8,7 +8,6 @@ pyarrow takes more than is exact (1.5 for an integer, a text for an array), so `
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +27,7 @@ from headgate.schema import types as t
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.jsonschema.read import logical_titles
 from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.values import from_json
+from headgate.schema.values import CONNECT_MICROSECONDS, DAY, from_json, moment_of, to_json
 from headgate.schema.written import WrittenSchema
 
 
@@ -84,19 +83,6 @@ _TIMES = (t.Date, t.Time, t.Timestamp, t.TimestampTz)
 _OWN_FORM = (*_TIMES, t.Bytes, t.Uuid, t.Decimal, t.Json)  # pyarrow does not take these as JSON has them
 _EXACT = (t.Decimal, t.Json)  # types in which every digit counts
 _BATCH = 1000  # documents that are validated together
-
-_DAY, _MILLIS, _MICROS = 86_400_000_000, 1000, 1
-_UNITS = {  # microseconds of a unit, by the title that Connect writes
-    "org.apache.kafka.connect.data.Date": _DAY,
-    "org.apache.kafka.connect.data.Time": _MILLIS,
-    "org.apache.kafka.connect.data.Timestamp": _MILLIS,
-    "io.debezium.time.Date": _DAY,
-    "io.debezium.time.Time": _MILLIS,
-    "io.debezium.time.MicroTime": _MICROS,
-    "io.debezium.time.Timestamp": _MILLIS,
-    "io.debezium.time.MicroTimestamp": _MICROS,
-}
-_EPOCH = dt.datetime(1970, 1, 1)
 
 
 def json_decoder(decoding: arrow_reader.Decoding, writer: WrittenSchema) -> JsonDecoder:
@@ -318,26 +304,17 @@ def _checked_cast(type_: t.Type, path: str, own: tuple[type, ...], titles: Mappi
 
 
 def _time_converter(type_: t.Type, title: str | None) -> Convert | None:
-    """A date or time that is counted in whole numbers -> its ISO form."""
-    if title not in _UNITS or not isinstance(type_, _TIMES):
+    """A date or time that is counted in whole numbers -> its ISO form. ``title`` is what Connect calls its type."""
+    if title not in CONNECT_MICROSECONDS or not isinstance(type_, _TIMES):
         return None
-    unit = _UNITS[title]
+    unit = CONNECT_MICROSECONDS[title]
 
     def written(value: Any) -> Any:
-        if type(value) is not int:
+        if type(value) is not int or (isinstance(type_, t.Time) and not 0 <= value * unit < DAY):
             return value
         try:
-            moment = _EPOCH + dt.timedelta(microseconds=value * unit)
+            return to_json(moment_of(value * unit, type_), type_)
         except OverflowError:
             return value
-        match type_:
-            case t.Date():
-                return moment.date().isoformat()
-            case t.Time():
-                return moment.time().isoformat() if 0 <= value * unit < _DAY else value
-            case t.TimestampTz():
-                return moment.isoformat() + "Z"
-            case _:
-                return moment.isoformat()
 
     return written

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -26,13 +26,12 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
 from headgate.runtime.formats import arrow_reader
-from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker
+from headgate.runtime.formats.protobuf_values import Make, conversion_error, message_maker, scalar_maker
 from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
 from headgate.schema.evolve.renames import KnownFields
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link, message_indexes
 from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
 
@@ -224,17 +223,17 @@ def _absent(wanted: Field, arrow: pa.DataType, path: str) -> Build:
         return lambda messages: pa.array([value] * len(messages), arrow)
     if wanted.nullable:
         return lambda messages: pa.nulls(len(messages), arrow)
-    return lambda _: _conversion_error(wanted.type, "nothing", path)
+    return lambda _: conversion_error(wanted.type, "nothing", path)
 
 
 def _present(field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: str, names: KnownFields) -> Build:
     if _is_map(field):
         if not isinstance(wanted.type, Map):
-            return lambda _: _conversion_error(wanted.type, "map", path)
+            return lambda _: conversion_error(wanted.type, "map", path)
         return _map(field, wanted.type, arrow, value_path(path), names)
     if field.is_repeated:
         if not isinstance(wanted.type, Array):
-            return lambda _: _conversion_error(wanted.type, "array", path)
+            return lambda _: conversion_error(wanted.type, "array", path)
         return _list(field, wanted.type, arrow, element_path(path), names)
     make = _values(field, wanted.type, arrow, path, names)
     get, name = attrgetter(field.name), field.name
@@ -246,7 +245,7 @@ def _present(field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: st
 
 
 def _required_value(message: Any, name: str, type_: Type, path: str) -> Any:
-    return getattr(message, name) if message.HasField(name) else _conversion_error(type_, "nothing", path)
+    return getattr(message, name) if message.HasField(name) else conversion_error(type_, "nothing", path)
 
 
 def _list(field: FieldDescriptor, type_: Array, arrow: pa.ListType, path: str, names: KnownFields) -> Build:
@@ -286,7 +285,7 @@ def _values(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str, 
         return known
     if not isinstance(type_, Record):
         return lambda values: (
-            _conversion_error(type_, "message", path)
+            conversion_error(type_, "message", path)
             if any(v is not None for v in values)
             else pa.nulls(len(values), arrow)
         )
@@ -307,7 +306,3 @@ def _is_map(field: FieldDescriptor) -> bool:
 
 def _is_entry(message: Descriptor) -> bool:
     return message.GetOptions().map_entry
-
-
-def _conversion_error(type_: Type, found: str, path: str) -> NoReturn:
-    raise ValueDoesNotFit(path, print_type(type_), found)

@@ -45,7 +45,7 @@ def scalar_maker(field: FieldDescriptor, type_: t.Type, arrow: pa.DataType, path
         return _each(lambda value: from_json(value, type_, path), arrow)
     if number and isinstance(type_, t.Real):
         return _each(lambda value: _single(value, path), arrow)
-    return _each(lambda _: _conversion_error(type_, field.name, path), arrow)
+    return _each(lambda _: conversion_error(type_, field.name, path), arrow)
 
 
 def _is_direct(field: FieldDescriptor, type_: t.Type) -> bool:
@@ -69,7 +69,7 @@ def _is_direct(field: FieldDescriptor, type_: t.Type) -> bool:
 def _enum_maker(field: FieldDescriptor, type_: t.Type, arrow: pa.DataType, path: str) -> Make:
     assert field.enum_type is not None
     if not isinstance(type_, t.Enum):
-        return _each(lambda _: _conversion_error(type_, "enum", path), arrow)
+        return _each(lambda _: conversion_error(type_, "enum", path), arrow)
     symbols: dict[int | None, str | None] = {None: None}
     for value in field.enum_type.values:  # The first of several names for one number counts.
         if value.name in type_.symbols:
@@ -79,7 +79,7 @@ def _enum_maker(field: FieldDescriptor, type_: t.Type, arrow: pa.DataType, path:
         try:
             return pa.array([symbols[value] for value in values], arrow)
         except KeyError:
-            _conversion_error(type_, "enum", path, "it is not one of the symbols")
+            conversion_error(type_, "enum", path, "it is not one of the symbols")
 
     return make
 
@@ -87,7 +87,7 @@ def _enum_maker(field: FieldDescriptor, type_: t.Type, arrow: pa.DataType, path:
 def _single(value: float, path: str) -> float:
     nearest = single(value)
     if nearest != value and not math.isnan(value):
-        _conversion_error(t.Real(), "number", path, "it has more digits than fit")
+        conversion_error(t.Real(), "number", path, "it has more digits than fit")
     return nearest
 
 
@@ -118,7 +118,7 @@ def message_maker(message: Descriptor, type_: t.Type, arrow: pa.DataType, path: 
 def _microseconds(value: Any, path: str) -> int:
     seconds, nanos = value.seconds, value.nanos
     if not (_SECONDS[0] <= seconds <= _SECONDS[1] and 0 <= nanos < _NANOS):
-        _conversion_error(t.TimestampTz(), "google.protobuf.Timestamp", path, "there is no such moment")
+        conversion_error(t.TimestampTz(), "google.protobuf.Timestamp", path, "there is no such moment")
     return int(seconds * 1_000_000 + nanos // 1000)
 
 
@@ -126,7 +126,7 @@ def _date(value: Any, path: str) -> dt.date:
     try:
         return dt.date(value.year, value.month, value.day)
     except ValueError:
-        _conversion_error(t.Date(), "google.type.Date", path, "there is no such day")
+        conversion_error(t.Date(), "google.type.Date", path, "there is no such day")
 
 
 def _time(value: Any, path: str) -> dt.time:
@@ -135,13 +135,13 @@ def _time(value: Any, path: str) -> dt.time:
             raise ValueError
         return dt.time(value.hours, value.minutes, value.seconds, value.nanos // 1000)
     except ValueError:
-        _conversion_error(t.Time(), "google.type.TimeOfDay", path, "there is no such time")
+        conversion_error(t.Time(), "google.type.TimeOfDay", path, "there is no such time")
 
 
 def _decimal(value: Any, type_: t.Decimal, path: str) -> object:
     digits = str(abs(unscaled := int.from_bytes(value.value, "big", signed=True)))
     if abs(value.scale) > 1000 or len(digits) > 1000:
-        _conversion_error(type_, "confluent.type.Decimal", path, "it has too many digits")
+        conversion_error(type_, "confluent.type.Decimal", path, "it has too many digits")
     exact = decimal.Decimal((int(unscaled < 0), tuple(map(int, digits)), -value.scale))
     return from_json(exact, type_, path)
 
@@ -150,9 +150,9 @@ def _json_text(value: Any, path: str) -> str:
     try:
         return dumps(_json(value))
     except ValueDoesNotFit:
-        _conversion_error(t.Json(), "number", path, "it is not finite")
+        conversion_error(t.Json(), "number", path, "it is not finite")
     except ValueError:
-        _conversion_error(t.Json(), value.DESCRIPTOR.full_name, path, "a value in it is not set")
+        conversion_error(t.Json(), value.DESCRIPTOR.full_name, path, "a value in it is not set")
 
 
 def _json(value: Any) -> object:
@@ -186,5 +186,6 @@ def _each(change: Callable[[Any], object], arrow: pa.DataType) -> Make:
     return make
 
 
-def _conversion_error(type_: t.Type, found: str, path: str, reason: str = "") -> NoReturn:
+def conversion_error(type_: t.Type, found: str, path: str, reason: str = "") -> NoReturn:
+    """Raise the error for a value of a kind that does not fit the type."""
     raise ValueDoesNotFit(path, print_type(type_), found, reason)
