@@ -111,6 +111,9 @@ class FromClause:
 
     def _source(self, node: exp.Expr, scope: q.Scope) -> q.Source:
         """The source that a node of FROM stands for."""
+        if node.args.get("ordinality") or (isinstance(node, exp.Unnest) and node.args.get("offset")):
+            hint = "Write LATERAL posexplode(array) AS t(position, element). Its positions begin with 0."
+            raise UnsupportedQuery("WITH ORDINALITY", hint)
         match node:
             case exp.Table() if isinstance(node.this, exp.Anonymous):
                 alias = node.args.get("alias") or exp.TableAlias()
@@ -132,7 +135,7 @@ class FromClause:
 
     def _table(self, node: exp.Table, scope: q.Scope) -> q.Source:
         """A relation of the catalog or a table of WITH, under its alias or its own name."""
-        for name, what in (("sample", "TABLESAMPLE"), ("pivots", "PIVOT"), ("ordinality", "WITH ORDINALITY")):
+        for name, what in (("sample", "TABLESAMPLE"), ("pivots", "PIVOT")):
             if node.args.get(name):
                 raise UnsupportedQuery(what)
         parts = tuple(q.name_part(part) for part in node.parts)
@@ -220,8 +223,6 @@ class FromClause:
 
     def _unnest(self, node: exp.Unnest, scope: q.Scope) -> q.Source:
         """UNNEST of one array, which is Spark's explode."""
-        if node.args.get("offset"):
-            raise UnsupportedQuery("WITH ORDINALITY", "Write LATERAL posexplode(array) AS t(position, element).")
         if len(node.expressions) != 1:
             raise UnsupportedQuery("UNNEST of several arrays", "Write explode(arrays_zip(a, b)).")
         typed = self.expressions.visit(node.expressions[0], scope)
