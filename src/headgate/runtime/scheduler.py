@@ -300,7 +300,7 @@ class Scheduler:
             others = sum(other.is_ready for other in self._entries.values())
             available = self._available(entry.task)
             aim = max(SHORTEST_AIM, AIM / (1 + others / len(self._threads)))
-            limit = entry.limit(aim)
+            limit = entry.size.limit(aim)
             entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
             entry.woken, entry.looked_at = False, time.monotonic()
             waiting = entry.task.lag(available)
@@ -314,7 +314,7 @@ class Scheduler:
             self._fail(entry, error)
             return
         if result is not None:
-            entry.measure(result, limit, aim)
+            entry.size.measure(result, limit, aim)
             self._events.committed(entry.task, result)
         self._release(entry)
 
