@@ -24,7 +24,8 @@ from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.entry import ScheduledTask
-from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
+from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskNotRunning
+from headgate.runtime.failures import own_error
 from headgate.runtime.ports import BatchResult, LedgerStore, Progress, ReplanNeeded
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.replay import Replayed, replay
@@ -293,7 +294,7 @@ class Controller:
         except SinkCannotFollow as error:
             self._fail_unless_caught_up(id_, managed, error)
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
-            self._fail(id_, managed, TaskFailed.unless_known(error, f'sink "{catalog.get(id_).name}"'))
+            self._fail(id_, managed, own_error(error, f'sink "{catalog.get(id_).name}"'))
 
     def _ends_spark(self, id_: int, catalog: Catalog) -> BatchEndsSpark | None:
         """Why a task must not start again: its batch ended Spark too often, and all other tasks with it. The attempts are then
@@ -319,7 +320,7 @@ class Controller:
         try:
             error: HeadgateError | None = None if self._catch_up(id_) else behind
         except Exception as failure:  # noqa: BLE001 - a task that cannot start must not end the loop
-            error = TaskFailed.unless_known(failure, f'sink "{self._store.load().get(id_).name}"')
+            error = own_error(failure, f'sink "{self._store.load().get(id_).name}"')
         if error is None:
             self.wake()
         else:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-
 from headgate.errors import HeadgateError
-
-log = logging.getLogger(__name__)
 
 
 class RunError(HeadgateError):
@@ -187,15 +183,6 @@ class TaskFailed(RunError, code="RUN-0201"):
     reason: str
     MESSAGE = "{task} failed: {reason}"
     HINT = "The engine's log has the whole trace. ALTER … RESUME tries again."
-
-    @classmethod
-    def unless_known(cls, error: BaseException, task: str) -> HeadgateError:
-        """The error itself if it is one of ours. Any other is logged with its trace, and its first line is shown."""
-        if isinstance(error, HeadgateError):
-            return error
-        log.error("%s failed", task, exc_info=error)
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        return cls(task, first_line[:300])
 
 
 class TaskNotRunning(RunError, code="RUN-0202"):

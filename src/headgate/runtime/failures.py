@@ -199,3 +199,12 @@ def _without_values(condition: str) -> str:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def own_error(error: BaseException, task: str) -> HeadgateError:
+    """The error itself if it is one of ours. Any other is logged with its trace, and its first line is shown."""
+    if isinstance(error, HeadgateError):
+        return error
+    log.error("%s failed", task, exc_info=error)
+    first_line = (str(error).splitlines() or [type(error).__name__])[0]
+    return errors.TaskFailed(task, first_line[:300])

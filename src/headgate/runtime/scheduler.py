@@ -21,7 +21,8 @@ from pyspark.sql import SparkSession
 from headgate.catalog.positions import Position
 from headgate.errors import HeadgateError
 from headgate.runtime.entry import AIM, SHORTEST_AIM, SMALL_ROWS, Entry, Request, ScheduledTask, watched_by
-from headgate.runtime.errors import TaskFailed, TaskNotRunning
+from headgate.runtime.errors import TaskNotRunning
+from headgate.runtime.failures import own_error
 from headgate.runtime.poller import Pollers
 from headgate.runtime.ports import BatchResult, ReplanNeeded, Watched
 
@@ -330,7 +331,7 @@ class Scheduler:
 
     def _fail(self, entry: Entry, error: Exception) -> None:
         """Let a task rest, or take it out. Nobody is told of a cancelled batch, or of a task that leaves anyway."""
-        own = TaskFailed.unless_known(error, f'task "{entry.task.name}"')
+        own = own_error(error, f'task "{entry.task.name}"')
         with self._changed:
             told = not entry.leaving
             entry.resting, entry.leaving = own.retryable, entry.leaving or not own.retryable

@@ -29,7 +29,8 @@ from headgate.catalog.positions import Positions, lag, reaches
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
 from headgate.processes import crash_point
-from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone, TaskFailed
+from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone
+from headgate.runtime.failures import own_error
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
@@ -335,7 +336,7 @@ class Task:
         self.ledger = None
         if isinstance(error, ComputationFailed):
             error = self._located(session, error, raised)
-        known = TaskFailed.unless_known(error, f'"{self.name}"')
+        known = own_error(error, f'"{self.name}"')
         # A batch that is too large for Spark's memory ends Spark, so that counts against it.
         if known.retryable and not isinstance(known, SparkGone):
             self._uncount_attempt()
