@@ -300,19 +300,19 @@ def _following(statement: sources.CreateSource) -> d.SchemaChangePolicy:
     given = statement.with_options.on_schema_change
     if given is not None:
         return given
-    return "FOLLOW" if follows_registry(statement.formats.value) else "PIN"
+    return "FOLLOW" if reads_latest_schema(statement.formats.value) else "PIN"
 
 
 def _following_key(statement: sources.CreateSource) -> d.SchemaChangePolicy:
     """A key follows where the value does, or where the value has no schema that could change."""
     formats = statement.formats
-    follows = follows_registry(formats.key or formats.value, "KEY")
+    follows = reads_latest_schema(formats.key or formats.value, "KEY")
     if isinstance(formats.value, RegistryFormat):
         follows = follows and _following(statement) == "FOLLOW"
     return "FOLLOW" if follows else "HALT"
 
 
-def follows_registry(format_: Format, side: Side = "VALUE") -> bool:
+def reads_latest_schema(format_: Format, side: Side = "VALUE") -> bool:
     """Whether records are read with the latest schema of their subject. False for fixed ids and inline schemas."""
     if not isinstance(format_, RegistryFormat):
         return False

@@ -56,19 +56,19 @@ _PATH = re.compile(r'(?:\bat |^)\$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
 
 def unknown_schema_id(error: BaseException) -> int | None:
     """The id that a batch met and that no schema is known for, if that is what failed it."""
-    found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", _words(error))
+    found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", _message_of(error))
     return int(found[1]) if found else None
 
 
 def records_are_gone(error: BaseException) -> bool:
     """Whether a read asked for records that the topic does not have any more."""
-    text = _words(error)
+    text = _message_of(error)
     return any(said in text for said in ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost"))
 
 
 def record_is_too_large(error: BaseException) -> bool:
     """Whether the broker refused a record because its topic takes none of that size."""
-    return "RecordTooLargeException" in _words(error)
+    return "RecordTooLargeException" in _message_of(error)
 
 
 def translated(
@@ -77,14 +77,14 @@ def translated(
     """The error to be shown. ``sources`` are those that were read; ``brokers`` are those of their cluster."""
     if isinstance(error, HeadgateError):
         return error
-    text = _words(error)
+    text = _message_of(error)
     told = _STOPPED.search(text)
     reader = next((one for one in sources if told and one.id == int(told["source"])), None)
     if told is not None and reader is not None:
         place = int(told["partition"]), int(told["offset"])
         if told["id"] is not None:
             return _schema_changed(reader, *place, told["side"], int(told["id"]))
-        return _looked_at(reader, *place)
+        return _read_bad_record(reader, *place)
     if (
         isinstance(error, ConnectionError | EOFError)
         or type(error).__name__ == "Py4JNetworkError"
@@ -106,7 +106,7 @@ def translated(
         states = _SQLSTATE.findall(text)
         if not states or states[-1] not in _MACHINERY:
             return errors.ComputationFailed(_without_values(conditions[-1]))
-    return errors.SparkRefused(_cause(text) or _said(error, text))
+    return errors.SparkRefused(_cause(text) or _shown_message(error, text))
 
 
 def _schema_changed(
@@ -117,7 +117,7 @@ def _schema_changed(
     return errors.SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
 
 
-def _looked_at(reader: SourceReader, partition: int, offset: int) -> errors.BadRecord:
+def _read_bad_record(reader: SourceReader, partition: int, offset: int) -> errors.BadRecord:
     """The record that stopped a job, read once more to say what is wrong with it. It may be gone by now."""
     try:
         found = reader.problem(partition, offset)
@@ -157,7 +157,7 @@ def _read_again(reader: SourceReader, partition: int, offset: int, side: str) ->
     return None if record is None else record[0 if side == "key" else 1]
 
 
-def _words(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """The text of an error. Spark is asked for the text of its own errors, and Spark may be dead by then."""
     try:
         return str(error)
@@ -180,7 +180,7 @@ def _cause(text: str) -> str:
     return f"{name}: {_short(said)}" if harmless else name
 
 
-def _said(error: BaseException, text: str) -> str:
+def _shown_message(error: BaseException, text: str) -> str:
     """What an error says that names no cause. Spark's own words are not known to be free of values."""
     name = type(error).__name__
     return name if isinstance(error, PySparkException) else _short(text) or name

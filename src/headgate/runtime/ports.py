@@ -30,7 +30,7 @@ from headgate.catalog.tasks import Ledger as Ledger, Mark as Mark, Quarantined, 
 from headgate.connectors.kafka import Topic
 from headgate.plan.definitions import PRESENT
 from headgate.runtime.errors import ComputationFailed
-from headgate.runtime.source import Arrived
+from headgate.runtime.source import ArrivedSchema
 from headgate.schema.render import spark_identifier
 
 # Batches and ledgers
@@ -226,7 +226,7 @@ class ReplanNeeded(Exception):
     The caller lets the source follow and makes anew every task that reads it.
     """
 
-    def __init__(self, source: int, arrived: Sequence[Arrived]) -> None:
+    def __init__(self, source: int, arrived: Sequence[ArrivedSchema]) -> None:
         super().__init__(f"source {source} has new schemas")
         self.source = source
         self.arrived = tuple(arrived)

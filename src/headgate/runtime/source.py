@@ -24,17 +24,17 @@ from headgate.schema.encodings import CsvEncoding, Encoding, JsonEncoding, Regex
 from headgate.schema.evolve.verdicts import ArrivingSchema, Target, arriving
 from headgate.schema.written import WrittenSchema
 
-MOST_IDS = 1000  # that one look at the records takes up
+MAX_NEW_IDS = 1000  # schema ids that one look at the records learns
 
-# 500 ms by default, for which every idle partition blocks its task (RUNTIME: 10.3 s -> 0.5 s with many topics).
+# By default an idle partition blocks its task for 500 ms. With many topics a batch took 10.3 s, and 0.5 s with this.
 READER = {
     "kafka.fetch.max.wait.ms": "10",
     "kafka.isolation.level": "read_committed",
-    # RUNTIME: together with the writer's settings these bring 205 to 350 thousand records a second.
+    # Together with the writer's settings these raise 205 thousand records a second to 350 thousand.
     "kafka.max.partition.fetch.bytes": "4194304",
     "kafka.max.poll.records": "5000",
     "failOnDataLoss": "true",
-    # A broker that is away is told after 20 s and tried again; by default Spark waits three times a minute in silence.
+    # A broker that does not answer is reported after 20 s. By default Spark tries three times, a minute each, before it says so.
     "kafka.request.timeout.ms": "10000",
     "kafka.default.api.timeout.ms": "10000",
     "fetchOffset.numRetries": "2",
@@ -65,15 +65,15 @@ class SourceReader:
         self.cluster: KafkaCluster = clients.kafka(source.connection)
         self._made: tuple[tuple[WriterSchemas, WriterSchemas], Decoder] | None = None
         self._raw: DataFrame | None = None  # decoded last
-        self.schemas: Mapping[str, SideSchemas] = {
-            "key": SideSchemas(
+        self.schemas: Mapping[str, KnownSchemas] = {
+            "key": KnownSchemas(
                 self.layout.key,
                 self.layout.on_key_change,
                 _registry(clients, source.key_registry),
                 f"{self.topic_name}-key",
                 Target.KEY,
             ),
-            "value": SideSchemas(
+            "value": KnownSchemas(
                 self.layout.value,
                 self.layout.on_schema_change,
                 _registry(clients, source.value_registry),
@@ -188,8 +188,8 @@ class SourceReader:
         the records at hand, each of which would fail the job once more."""
         for name, side in self.schemas.items():
             side.learn(schema_id)
-            if side.asks and self._raw is not None:
-                ids = self._raw.select(frame.schema_id(F.col(name)).alias("id")).distinct().limit(MOST_IDS)
+            if side.uses_registry and self._raw is not None:
+                ids = self._raw.select(frame.schema_id(F.col(name)).alias("id")).distinct().limit(MAX_NEW_IDS)
                 for row in ids.where("id IS NOT NULL").collect():
                     side.learn(row["id"])
 
@@ -201,31 +201,31 @@ class SourceReader:
     def writer(self, schema_id: int, side: str) -> WrittenSchema | None:
         return self.schemas[side].schema(schema_id)
 
-    def arrived(self, raw: Callable[[], DataFrame]) -> list[Arrived]:
+    def arrived(self, raw: Callable[[], DataFrame]) -> list[ArrivedSchema]:
         """The schemas that would change what the source gives and that raw records have, each with the first such
         record. They are read for it only while there is such a schema."""
         found = []
         for name, side in self.schemas.items():
-            growing = {schema.id or 0: schema for schema in side.growing()}
-            found += self._first_records(raw, name, growing) if growing else []
+            followable = {schema.id or 0: schema for schema in side.followable()}
+            found += self._first_records(raw, name, followable) if followable else []
         return found
 
     def _first_records(
         self, raw: Callable[[], DataFrame], name: str, schemas: Mapping[int, WrittenSchema]
-    ) -> list[Arrived]:
+    ) -> list[ArrivedSchema]:
         place = F.struct("partition", "offset")
         found = raw().where(frame.has_schema_id(F.col(name), schemas)).groupBy(frame.schema_id(F.col(name)).alias("id"))
         side: RecordSide = "key" if name == "key" else "value"
         first = {row["id"]: row["first"] for row in found.agg(F.min(place).alias("first")).collect()}
         return [
-            Arrived(schema, KafkaRecord(self.topic_name, first[id_]["partition"], first[id_]["offset"]), side)
+            ArrivedSchema(schema, KafkaRecord(self.topic_name, first[id_]["partition"], first[id_]["offset"]), side)
             for id_, schema in schemas.items()
             if id_ in first
         ]
 
     def suspects(self, raw: Callable[[], DataFrame], proven: Collection[Suspect]) -> dict[int, FirstSuspect]:
-        """For each partition the first raw record with a schema that stops whoever uses what it changed, without those
-        that are ``proven`` to stop nobody. They are read for it only while there is such a schema."""
+        """The first record of each partition whose schema may halt the task. Schemas that are ``proven`` to halt nothing
+        are skipped. Reads nothing if no other such schema is known."""
         ids = {
             side: {*writers.unreadable_fields, *writers.halting} - {id_ for known, id_ in proven if known == side}
             for side, schemas in self.schemas.items()
@@ -246,7 +246,7 @@ class SourceReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ArrivedSchema:
     """A schema, and the first record that has it."""
 
     schema: WrittenSchema
@@ -254,7 +254,7 @@ class Arrived:
     side: RecordSide = "value"
 
 
-Follow = Callable[[int, Sequence[Arrived]], None]  # the source's id, and what its records have
+Follow = Callable[[int, Sequence[ArrivedSchema]], None]  # the source's id, and what its records have
 
 
 def latest_per_key(decoded: DataFrame, layout: SourceLayout) -> DataFrame:
@@ -280,10 +280,10 @@ def offsets_json(topic: str, offsets: Mapping[int, int]) -> str:
     return json.dumps({topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
 
 
-MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
+MAX_ASKED_AGAIN = 5  # ids that the registry did not know, and that one look asks for again
 
 
-class SideSchemas:
+class KnownSchemas:
     """Asks the registry once for each schema. Under FOLLOW and HALT an id of a later version than the frozen schema's,
     or of none, may change what the side gives."""
 
@@ -310,7 +310,7 @@ class SideSchemas:
     # what is there
 
     @property
-    def asks(self) -> bool:
+    def uses_registry(self) -> bool:
         """Whether its records name schemas of a registry."""
         return self.side is not None and self._client is not None
 
@@ -336,7 +336,7 @@ class SideSchemas:
 
     def _ask_for_refused(self) -> None:
         """An id may be registered after the first record that names it, also under another subject."""
-        for schema_id in [*self._refused][:MOST_AGAIN]:
+        for schema_id in [*self._refused][:MAX_ASKED_AGAIN]:
             del self._refused[schema_id]
             self.learn(schema_id)
 
@@ -369,7 +369,7 @@ class SideSchemas:
             halting |= broken.keys()
         return WriterSchemas(dict(self._known), frozenset(self._refused), frozenset(newer), broken, frozenset(halting))
 
-    def growing(self) -> list[WrittenSchema]:
+    def followable(self) -> list[WrittenSchema]:
         """The schemas that FOLLOW takes up once a record has them, in the order of their versions."""
         if self.side is None or self._policy != "FOLLOW":
             return []

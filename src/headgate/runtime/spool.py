@@ -32,7 +32,7 @@ INLINE_SECONDS = 1.0  # the rows of a partition that takes longer are sent, beca
 LEAST_SHARE = 2 * CHUNK
 BUFFER = 256 << 10
 # Seconds without a read after which a client of a full spool has gone away for all we know. Its writers hold slots of Spark.
-PATIENCE, PATIENCE_IF_OTHERS_WAIT = 30.0, 2.0
+READ_TIMEOUT, READ_TIMEOUT_IF_OTHERS_WAIT = 30.0, 2.0
 UNFED = 1.0  # seconds after which a query without rows may be waiting for a slot
 
 SCHEMA = "part int, rows long, data binary"
@@ -322,8 +322,8 @@ class Spool:
         return self._unread > self._receiver.share() and not next_needed
 
     def _give_up_on_client(self) -> None:
-        patience = PATIENCE_IF_OTHERS_WAIT if self._receiver.others_wait(self) else PATIENCE
-        if not self._client_waits and time.monotonic() - self._last_read > patience:
+        timeout = READ_TIMEOUT_IF_OTHERS_WAIT if self._receiver.others_wait(self) else READ_TIMEOUT
+        if not self._client_waits and time.monotonic() - self._last_read > timeout:
             self._fail(AnswerNotRead(self._receiver.share() >> 20))
 
     # for the query
