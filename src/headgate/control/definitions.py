@@ -30,9 +30,9 @@ from headgate.resolve.statements import kafka_server, registry_server, topic_nam
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format
-from headgate.sql.query.marked_sql import marked_sql
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
+from headgate.sql.query.tree_sql import marked_sql
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
