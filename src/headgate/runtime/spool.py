@@ -21,8 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row, functions as F
 
 from headgate.errors import InternalError
 from headgate.runtime.errors import AnswerNotRead, DiskFull
