@@ -92,7 +92,7 @@ def test_all_parts_together_bring_the_target_in_step(session: SparkSession) -> N
     last: list[bool] = []
     while not (last and last[-1]):
         last.append(step.is_last(end))
-        step.write(session, batch)
+        step.write(session, batch, "keys/old")
     assert last == [False, False, True]
     assert topics.held == {k: v for k, v in wanted.items() if v is not None} | {"foreign": "1", "other": "2"}
     assert all(topics.sent)

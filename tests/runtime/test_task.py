@@ -293,8 +293,11 @@ class CountingStep:
     def is_last(self, positions: Positions) -> bool:
         return len(self.ends) + 1 >= self._parts
 
-    def write(self, session: SparkSession, batch: Batch) -> None:
+    def write(self, session: SparkSession, batch: Batch, written: str) -> None:
         self.ends.append(batch.end[SOURCE])
+
+    def input_ends(self) -> Positions:
+        return {OTHER: KafkaPosition("other", "id of other", (5,))}
 
 
 def test_a_replaced_plan_brings_the_target_in_step_once_before_it_reads_on() -> None:

@@ -127,9 +127,9 @@ class Decoder:
         present = F.lit(True) if self._not_deleted is None else F.coalesce(self._not_deleted, F.lit(False))
         return changes.select(*self._columns, present.alias(PRESENT))
 
-    def columns(self, records: DataFrame) -> DataFrame:
-        """The source's columns of decoded records, by name."""
-        return records.select(*self._columns)
+    def columns(self, records: DataFrame, *more: Column) -> DataFrame:
+        """The source's columns of decoded records, by name, and ``more`` of a record."""
+        return records.select(*self._columns, *more)
 
 
 def evaluate_once(computed: DataFrame) -> DataFrame:

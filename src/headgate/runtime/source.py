@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from headgate.catalog.positions import KafkaRecord
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.definitions import ConnectionRef, RecordSide, SourceDefinition, SourceLayout
+from headgate.plan.definitions import AT, ConnectionRef, RecordSide, SourceDefinition, SourceLayout
 from headgate.registry.client import RegistryClient
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats import frame
@@ -40,6 +40,8 @@ READER = {
     "fetchOffset.numRetries": "2",
     "kafkaConsumer.pollTimeoutMs": "30000",
 }
+
+POSITION = ("topic", "partition", "offset", "timestamp")  # of a record, as Spark's reader names them
 
 Suspect = tuple[str, int]  # side and schema id
 FirstSuspect = tuple[int, Suspect]  # with its offset
@@ -163,6 +165,11 @@ class SourceReader:
 
     def columns(self, records: DataFrame) -> DataFrame:
         return self._decoder().columns(records)
+
+    def positioned(self, changes: DataFrame) -> DataFrame:
+        """The source's columns of records that are rows, and the position of each record as the column `AT`."""
+        decoder = self._decoder()
+        return decoder.columns(decoder.not_deleted(changes), F.struct(*POSITION).alias(AT))
 
     def marked(self, changes: DataFrame) -> DataFrame | None:
         """The source's columns of all changes, and whether each is a row or a deletion. None if a column can fail the job,
