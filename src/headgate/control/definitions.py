@@ -118,8 +118,8 @@ def _definition_name(catalog: Catalog, sink: d.SinkDefinition, source: int, rela
     the statements as written, which RENAME and schema changes do not touch."""
     written = [(id_, catalog.get(id_).statement) for id_ in sorted(relations)]
     views = [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW]
-    keys = (source, None if sink.key is None else sink.key.schema_id or _text_types(sink.key.record))
-    return d.DefinitionName(_hash(keys), _hash((sink.relation, views))).text
+    keys = None if sink.key is None else sink.key.schema_id or sink.key.schema or _text_types(sink.key.record)
+    return d.DefinitionName(_hash((source, keys)), _hash((sink.relation, views))).text
 
 
 def _text_types(key: Record) -> tuple[str, ...]:
