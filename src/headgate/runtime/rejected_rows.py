@@ -43,6 +43,11 @@ class SinkRejects:
         self._target = target
         self._files = files
 
+    @property
+    def finds_records(self) -> bool:
+        """Whether the records of rows can be found. Otherwise a row may come from several of them."""
+        return self._definition.positioned_sql is not None
+
     def rejected(self, session: SparkSession) -> Rejected:
         count = self._count()
         if count == 0:
@@ -88,7 +93,7 @@ class SinkRejects:
         if BAD_ROW not in _words(error):
             return error
         name, records = self._target.sink.name, self._input.accepted()
-        if records is None or self._definition.positioned_sql is None:
+        if records is None or not self.finds_records:
             return RowNotEncodable(name, "it does not fit its schema")
         try:
             row = self.unfit(session, records).first()

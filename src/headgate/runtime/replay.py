@@ -269,7 +269,7 @@ class _Replay:
 
     def _unfit(self, changed: DataFrame) -> DataFrame | None:
         """The records that can be decoded and give a row that cannot be encoded. None if the target takes every row."""
-        if self.rejects is None or not self.target.columns.can_reject:
+        if self.rejects is None or not self.rejects.finds_records or not self.target.columns.can_reject:
             return None
         found = self.rejects.unfit(self.session, changed)
         return found.drop("topic", "time", "raw").persist(StorageLevel.DISK_ONLY)
