@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 
 from headgate.schema.encodings import Encoding, fields_of
 from headgate.schema.types import Record, Type
-from headgate.sql.registry_formats import Side
 
 ConnectionRef: TypeAlias = int | str
 """A connection of the catalog by its id, or the plain address of a server."""
@@ -23,8 +22,6 @@ SourceEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
 SinkEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
 Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 RecordSide: TypeAlias = Literal["key", "value"]
-SIDES: Mapping[Side, RecordSide] = {"KEY": "key", "VALUE": "value"}
-"""The sides of a record as statements write them, and as the runtime calls them."""
 Section: TypeAlias = Literal["key", "error", "value", "after", "metadata", "header"]
 
 

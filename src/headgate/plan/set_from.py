@@ -12,11 +12,12 @@ from headgate.catalog.changes import DefinitionChanged
 from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.chain import chain_of
-from headgate.plan.definitions import SIDES, RecordEncoding, SinkDefinition
+from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.impact import defaults_of, with_schemas_to_register
 from headgate.plan.loops import check_loops
 from headgate.plan.plans import ChangeCatalog, RegisterSchema, Skip
 from headgate.plan.sink import plan_new_sink
+from headgate.plan.sink_options import SIDES
 from headgate.resolve.statements import Context, object_id
 from headgate.schema.formats.avro.docs import with_docs_of
 from headgate.schema.formats.avro.read import load_tree

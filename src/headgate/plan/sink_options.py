@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import DEFAULT_PATH, resolve_column
@@ -10,7 +10,7 @@ from headgate.catalog.objects import Column, Object, definition_of
 from headgate.errors import HeadgateError, Span, joined
 from headgate.plan import sink_option_errors as errors
 from headgate.plan.chain import Chain
-from headgate.plan.definitions import AT, ConnectionRef, HeadersColumn, PartitionBy, SinkEnvelope
+from headgate.plan.definitions import AT, ConnectionRef, HeadersColumn, PartitionBy, RecordSide, SinkEnvelope
 from headgate.plan.relations import Names, named_types, query_relation, resolve_type_name
 from headgate.plan.source import plan_source
 from headgate.resolve.statements import SparkTypes, registry_server
@@ -28,6 +28,9 @@ from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Expression, Query, print_identifier
 from headgate.text.cursor import Identifier
+
+SIDES: Mapping[Side, RecordSide] = {"KEY": "key", "VALUE": "value"}
+"""The sides of a record as statements write them, and as the runtime calls them."""
 
 # registries
 

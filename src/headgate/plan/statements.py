@@ -13,7 +13,7 @@ from headgate.catalog.names import find, is_name_of, owned_column, parent_and_na
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
 from headgate.plan import plans
-from headgate.plan.definitions import SIDES, SinkDefinition
+from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import plan_follow, with_schemas_to_register
 from headgate.plan.loops import check_loops
@@ -22,6 +22,7 @@ from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
 from headgate.plan.set_from import plan_set_from
 from headgate.plan.sink import plan_new_sink, plan_sink, subjects
+from headgate.plan.sink_options import SIDES
 from headgate.plan.source import check_schema_change, keep_column_ids, plan_source, source_columns
 from headgate.plan.views import (
     derive_growth,
