@@ -64,7 +64,7 @@ def chain(*queries: str) -> TaskDefinition:
         views.append((analysed.tree, names))
         below = tuple(Column(c.name, c.type, c.nullable) for c in analysed.columns)
     side = RecordEncoding("JSON", ("id",), Record(()))
-    sink = SinkDefinition("s", SOURCE + len(queries), "topic", 1, None, side, side, "UPSERT")
+    sink = SinkDefinition("s", SOURCE + len(queries), "topic", 1, side, side, "UPSERT")
     sql = marked_sql(spark_name(SOURCE), list(COLUMNS), views, ("id",), PRESENT)
     return TaskDefinition(9, "s", source, relations, sink, {"id": "id"}, marked_sql=sql)
 

@@ -161,7 +161,7 @@ class Executor:
                 case plans.CreateTopic(connection, topic):
                     if (connection, topic) not in lookups.topics:
                         check_effect(effect, clients)
-                        lookups.topics[connection, topic] = effect.partitions
+                        lookups.topics[connection, topic] = effect.partitions or 1
                 case plans.RegisterSchema(connection, subject):
                     if (connection, subject) not in levels | lookups.schemas.keys():
                         check_effect(effect, clients)

@@ -411,7 +411,7 @@ class SinkKeyChanges(PlanError, code="PLN-0410"):
     sink: str
     reasons: tuple[str, ...]
     MESSAGE = 'the key of sink "{sink}" would have other bytes in its topic'
-    HINT = "Drop sink {sink} and create it again with another topic."
+    HINT = "ALTER SINK {sink} SET FROM the relation that it reads accepts it: all keys are written anew, and the old ones deleted."
 
     def detail(self) -> str:
         return f"{'; '.join(self.reasons)}. The topic would hold two records for one key."

@@ -8,18 +8,29 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.graph import upstream
+from headgate.catalog.objects import Object, definition_of
 from headgate.connectors.connections import ConnectionRef
 from headgate.connectors.kafka import Topic
 from headgate.purify.lookups import Lookups
 from headgate.resolve import errors
-from headgate.resolve.statements import Context, check_connections, kafka_server, registry_server, topic_name
+from headgate.resolve.statements import (
+    Context,
+    check_connections,
+    kafka_server,
+    object_id,
+    registry_server,
+    topic_name,
+)
 from headgate.schema.encodings import SchemaEncoding, needed_past
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql import registry_formats as f
 from headgate.sql.connections import CreateConnection, Kafka, ReadOptions
 from headgate.sql.formats import Format, Formats, frozen_schemas
 from headgate.sql.options import OptionRule, Timestamp, given_options
-from headgate.sql.sinks import CreateSink
+from headgate.sql.registry_formats import RegistryFormat
+from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 from headgate.sql.statement import Kind, ObjectName, Statement
 
@@ -33,9 +44,10 @@ def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[St
         case CreateSource():
             return purify_source(statement, context, lookups), context
         case CreateSink():
-            topic_name(statement.kafka)
-            check_connections(context.catalog, statement)
-            return statement, context
+            return purify_sink(statement, context, lookups), context
+        case AlterSinkFrom(name=ObjectName(id=int(sink)), relation=relation):
+            ends = _ends_of_other_source(context, lookups, sink, relation)
+            return statement, replace(context, answers=replace(context.answers, ends=ends))
         case AcceptSchemaChange(kind=Kind.SOURCE, name=ObjectName(id=int(source))):
             schemas = lookups.changed_schemas(context.catalog, source)
             return statement, replace(context, answers=replace(context.answers, schemas=schemas))
@@ -148,7 +160,6 @@ class _SchemaFreezer:
         """The id of a schema. It is pending if an earlier statement of the script will register the schema."""
         if found.id is not None or isinstance(format_.strategy(side), f.InlineStrategy):
             return found.id or 0
-        assert isinstance(registry, int)
         return f.PendingId(registry, self._subject(side))
 
     def _find(self, format_: f.RegistryFormat, side: f.Side, registry: ConnectionRef) -> WrittenSchema | None:
@@ -162,6 +173,55 @@ class _SchemaFreezer:
 
     def _subject(self, side: f.Side) -> str:
         return f.subject_name(self.topic, side)
+
+
+# CREATE SINK: without a snapshot, the present ends of its source are frozen into it
+
+
+def purify_sink(statement: CreateSink, context: Context, lookups: Lookups) -> CreateSink:
+    topic = topic_name(statement.kafka)
+    check_connections(context.catalog, statement)
+    for format_ in statement.formats.each():
+        registry = format_.registry if isinstance(format_, RegistryFormat) else None
+        if isinstance(registry, f.RegistryUrl) and has_password(registry.url):
+            raise errors.PasswordInAddress(topic)
+    return frozen_snapshot(statement, context, lookups)
+
+
+def frozen_snapshot(statement: CreateSink, context: Context, lookups: Lookups) -> CreateSink:
+    """Add `SEED OFFSET` to a sink without a snapshot: the next offset of each partition that its source reads.
+
+    Frozen at creation, like the start offsets of a source: what comes while no engine runs is not skipped.
+    """
+    options = statement.with_options
+    if options.snapshot or options.seed_offset is not None:
+        return statement
+    catalog, source = context.catalog, _source_below(context.catalog, statement.relation)
+    if source is None:
+        return statement
+    kafka = definition_of(source, CreateSource).kafka
+    topic = lookups.topic(catalog, kafka_server(kafka), topic_name(kafka))
+    ends = lookups.offsets(catalog, kafka_server(kafka), topic, None)
+    return replace(statement, with_options=replace(options, seed_offset=ends))
+
+
+def _source_below(catalog: Catalog, relation: ObjectName) -> Object | None:
+    """The one source that a relation reads; None if it reads several, about which planning says what is wrong."""
+    below = (catalog.get(object_id(relation)), *upstream(catalog, object_id(relation)))
+    sources = [o for o in below if o.kind is Kind.SOURCE]
+    return sources[0] if len(sources) == 1 else None
+
+
+def _ends_of_other_source(
+    context: Context, lookups: Lookups, sink: int, relation: ObjectName
+) -> tuple[int, ...] | None:
+    """Where a sink without a snapshot begins if it is to read another source."""
+    statement, catalog = definition_of(context.catalog.get(sink), CreateSink), context.catalog
+    if _source_below(catalog, statement.relation) == _source_below(catalog, relation):
+        return None
+    options = replace(statement.with_options, seed_offset=None)
+    begun = frozen_snapshot(replace(statement, relation=relation, with_options=options), context, lookups)
+    return begun.with_options.seed_offset
 
 
 def has_password(url: str) -> bool:

@@ -127,9 +127,9 @@ class Decoder:
         present = F.lit(True) if self._not_deleted is None else F.coalesce(self._not_deleted, F.lit(False))
         return changes.select(*self._columns, present.alias(PRESENT))
 
-    def columns(self, records: DataFrame) -> DataFrame:
-        """The source's columns of decoded records, by name."""
-        return records.select(*self._columns)
+    def columns(self, records: DataFrame, *more: Column) -> DataFrame:
+        """The source's columns of decoded records, by name, and ``more`` of a record."""
+        return records.select(*self._columns, *more)
 
 
 def evaluate_once(computed: DataFrame) -> DataFrame:
@@ -141,6 +141,13 @@ def evaluate_once(computed: DataFrame) -> DataFrame:
     nondeterministic cannot be used in LATERAL.
     """
     return computed.sample(fraction=1.0, seed=0)
+
+
+def count_rows(records: DataFrame) -> int:
+    """The number of records. `count` ignores the session's settings in a thread that did not open the session, and without
+    them Spark has no type for times of day."""
+    counted = records.select(F.count(F.lit(1))).first()
+    return int(counted[0]) if counted is not None else 0
 
 
 def _stop(source: int, mark: str, *more: Column) -> Column:

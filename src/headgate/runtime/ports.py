@@ -334,11 +334,28 @@ class Target(Protocol):
     def close(self) -> None: ...
 
 
+# Rows that a target cannot take
+
+
+class RowRejects(Protocol):
+    """Finds the rows of a batch that could not be encoded for a target. Used by the thread that ran the batch."""
+
+    def rejected(self, session: SparkSession) -> Rejected:
+        """Those of what was written last. Called after the write."""
+
+    def explain(self, session: SparkSession, error: BaseException) -> BaseException:
+        """The error to show if a row that cannot be encoded has failed the write, with its position; otherwise `error`."""
+
+
 # Sides of a record
 
 
 class SideWriter(Protocol):
     """Encodes one side of a record: the mirror of `formats.side.SideReader`. `row` has the columns by name."""
+
+    @property
+    def can_reject(self) -> bool:
+        """Whether there are rows that it does not accept."""
 
     def accepts(self, row: Mapping[str, Column]) -> Column:
         """Whether the row can be encoded. TRUE or FALSE, never NULL."""

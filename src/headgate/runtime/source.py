@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession, funct
 from headgate.catalog.positions import KafkaRecord
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.definitions import ConnectionRef, RecordSide, SchemaChangePolicy, SourceDefinition, SourceLayout
+from headgate.plan.definitions import AT, ConnectionRef, RecordSide, SchemaChangePolicy, SourceDefinition, SourceLayout
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.registry.wire import MAX_ID
@@ -40,6 +40,8 @@ READER = {
     "fetchOffset.numRetries": "2",
     "kafkaConsumer.pollTimeoutMs": "30000",
 }
+
+POSITION = ("topic", "partition", "offset", "timestamp")  # of a record, as Spark's reader names them
 
 Suspect = tuple[str, int]  # side and schema id
 FirstSuspect = tuple[int, Suspect]  # with its offset
@@ -159,6 +161,11 @@ class SourceReader:
 
     def columns(self, records: DataFrame) -> DataFrame:
         return self._decoder().columns(records)
+
+    def positioned(self, changes: DataFrame) -> DataFrame:
+        """The source's columns of records that are rows, and the position of each record as the column `AT`."""
+        decoder = self._decoder()
+        return decoder.columns(decoder.not_deleted(changes), F.struct(*POSITION).alias(AT))
 
     def marked(self, changes: DataFrame) -> DataFrame | None:
         """The source's columns of all changes, and whether each is a row or a deletion. None if a column can fail the job,

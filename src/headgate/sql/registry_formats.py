@@ -60,9 +60,9 @@ class SchemaStrategy:
 @dataclass(frozen=True, slots=True)
 class PendingId:
     """The id that a registry will give to the schema that an earlier statement of the script registers for a subject.
-    ``registry`` is the id of the connection's object."""
+    ``registry`` is the id of the connection's object, or an address."""
 
-    registry: int
+    registry: int | str
     subject: str
 
 

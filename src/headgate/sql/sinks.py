@@ -38,10 +38,12 @@ class SinkKey:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions(o.Options, owner="the sink"):
-    """Options of CREATE SINK."""
+    """Options of CREATE SINK. ``seed_offset`` holds the offsets of the source's topic at which a sink without a snapshot
+    begins."""
 
     key_in_value: bool = o.option(True)
     snapshot: bool = o.option(True)
+    seed_offset: tuple[int, ...] | None = o.option()
     delivery: Literal["at least once", "exactly once"] = o.option("at least once")
     latency: Literal["real time"] | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
