@@ -11,6 +11,7 @@ from headgate.catalog.errors import UnknownColumn
 from headgate.control.definitions import task_definition
 from headgate.plan.definitions import AT, HeadersColumn, RecordEncoding, SinkDefinition
 from headgate.plan.errors import SinkFormatNeedsOneColumn, SinkKeyNotOfSource, SinkKeyNotUnique
+from headgate.plan.impact import plan_follow
 from headgate.plan.plans import CreateTopic, RegisterSchema
 from headgate.plan.sink import plan_sink
 from headgate.plan.sink_option_errors import (
@@ -27,6 +28,7 @@ from headgate.plan.sink_option_errors import (
 from headgate.resolve.errors import PasswordInAddress
 from headgate.resolve.statements import resolve_names
 from headgate.schema.events import AFTER_DOC, BEFORE_DOC, EVENT_DOC
+from headgate.schema.written import WrittenSchema
 from headgate.sql.errors import UnknownColumn as UnknownColumnInQuery
 from headgate.sql.registry_formats import PendingId
 from headgate.sql.script import parse_statement
@@ -39,6 +41,8 @@ pytestmark = pytest.mark.unit
 REGISTRY = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
 AVRO = f"FORMAT AVRO {REGISTRY}"
 TO = "INTO KAFKA CONNECTION kafka (TOPIC 'out')"
+
+MORE = {"name": "more", "type": ["null", "int"], "default": None}
 
 
 @pytest.fixture
@@ -104,6 +108,19 @@ def test_a_change_event_may_have_a_key_that_is_not_unique(world: Planning) -> No
     planned = sink(world, f"s FROM sold {TO} KEY (item) {AVRO} ENVELOPE DEBEZIUM")
     assert planned.key is not None
     assert planned.key.columns == ("item",)
+
+
+def test_the_row_of_a_change_event_follows_its_source(world: Planning) -> None:
+    world.do(f"CREATE SINK s FROM sold {TO} {AVRO} ENVELOPE DEBEZIUM")
+    fields = [*record("order", ("item", "string"), ("n", "long"))["fields"], MORE]  # type: ignore[misc]
+    wider = WrittenSchema(json.dumps({**record("order"), "fields": fields}), id=90)
+    followed = plan_follow(world.catalog, world.named("sold"), [("VALUE", wider)], world.context().answers.types)
+    ((_, register),) = followed.sinks[0].register
+    before, after = json.loads(register.schema.text)["fields"]
+    row = {field["name"]: field for field in before["type"][1]["fields"]}
+    assert row["n"]["type"] == "long"
+    assert row["more"] == {"name": "more", "type": ["null", "int"], "default": None}
+    assert after["type"] == ["null", "row"]
 
 
 def test_change_events_need_the_old_rows_of_what_changes(world: Planning) -> None:
@@ -202,6 +219,13 @@ def test_the_partition_is_computed_over_columns_of_the_relation(world: Planning)
     assert found is not None
     assert sorted(column for _, column in found.columns) == ["item", "n"]
     assert all(name in found.sql for name, _ in found.columns)
+
+
+def test_the_partition_outlives_a_new_name_of_the_relation(world: Planning) -> None:
+    world.do(f"CREATE SINK s FROM sold {by('sold.n')} FORMAT JSON; ALTER SOURCE sold RENAME TO gone")
+    found = task_definition(world.catalog, world.named("s", Kind.SINK)).sink.partition_by
+    assert found is not None
+    assert [column for _, column in found.columns] == ["n"]
 
 
 def test_a_constant_partition_uses_no_column(world: Planning) -> None:

@@ -83,7 +83,7 @@ def partition_by(
     if expression is None:
         return None
     name = statement.name.parts[-1].name
-    analysed = _analysed(catalog, relation, expression)
+    analysed = _analysed(catalog, relation, expression, statement.relation.parts[-1].name)
     value, columns = _computed(analysed, name)
     type_ = value.type if value.type is not None or ask is None else ask(catalog, analysed)[0]
     if type_ is not None and not isinstance(type_, Integer | Bigint):
@@ -94,9 +94,10 @@ def partition_by(
     return PartitionBy(value.sql, columns)
 
 
-def _analysed(catalog: Catalog, relation: Object, expression: Expression) -> AnalysedQuery:
-    """The expression as a query over the relation. Errors point into the statement."""
-    text = f"{_BEFORE}{expression.text}{_AFTER}{print_identifier(Identifier(relation.name, quoted=True))}"
+def _analysed(catalog: Catalog, relation: Object, expression: Expression, written: str) -> AnalysedQuery:
+    """The expression as a query over the relation. Errors point into the statement. ``written`` is the relation's name in the
+    statement, by which the expression may call it, also after the relation is renamed."""
+    text = f"{_BEFORE}{expression.text}{_AFTER}r AS {print_identifier(Identifier(written, quoted=True))}"
     types = resolve_type_name(catalog, DEFAULT_PATH, Query(text), Names())
     try:
         return analyse(text, lambda _: query_relation(catalog, relation), types)
