@@ -44,6 +44,7 @@ DONE = {
     "AlterSinkDocs": "ALTER SINK out FORMAT AVRO (ADD DOC ON TYPE lines = 'x')",
     "CreateSinkPolicy": "CREATE SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
     "AlterSinkPolicy": "ALTER SINK POLICY kept FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
+    "AlterSinkFrom": "ALTER SINK out SET FROM spare",
 }
 LATER = {
     "AlterConnection": ("ALTER CONNECTION kafka SET (BROKER 'b')", "ALTER CONNECTION"),
@@ -71,7 +72,6 @@ LATER = {
     ),
     "BackfillMaterialization": ("ALTER MATERIALIZATION m BACKFILL", "ALTER MATERIALIZATION"),
     "SetMaterializationFields": ("ALTER MATERIALIZATION m SET FIELDS RECOMMENDED", "ALTER MATERIALIZATION"),
-    "AlterSinkFrom": ("ALTER SINK out SET FROM lines", "ALTER SINK"),
     "Subscribe": ("SUBSCRIBE lines", "SUBSCRIBE"),
     "ExplainObject": ("EXPLAIN SINK out", "EXPLAIN SINK"),
     "ExplainChange": ("EXPLAIN CHANGE ALTER SINK out SET FROM lines", "EXPLAIN CHANGE ALTER SINK"),

@@ -18,18 +18,14 @@ from headgate.plan.plans import ChangeCatalog, RegisterSchema, Skip
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_doc_changes import published_schemas
 from headgate.plan.sink_docs import (
-    AFTER_DOC,
-    BEFORE_DOC,
-    EVENT_DOC,
     MOST_BYTES,
     documented_types,
     sink_slots,
-    with_event_docs,
 )
 from headgate.schema.docs import DocumentedPart, doc_paths
+from headgate.schema.events import AFTER_DOC, BEFORE_DOC, EVENT_DOC
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.formats.protobuf import print_proto, to_protobuf
-from headgate.schema.types import Field, Record
 from headgate.sql.formats import frozen_schemas
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
@@ -193,11 +189,31 @@ def test_the_docs_reach_every_mapper(world: Planning) -> None:
         assert text in printed
 
 
-def test_a_change_event_has_docs_of_its_own() -> None:
-    row = Record((Field("id", Record(())),), doc="the relation")
-    event = with_event_docs(Record((Field("before", row), Field("after", row))))
-    assert (event.doc, [f.doc for f in event.fields]) == (EVENT_DOC, [BEFORE_DOC, AFTER_DOC])
-    assert [f.type.doc for f in event.fields if isinstance(f.type, Record)] == ["the relation"] * 2
+def test_the_docs_of_a_relation_are_on_the_rows_of_change_events(world: Planning) -> None:
+    world.do(
+        "CREATE SOURCE log FROM KAFKA CONNECTION kafka (TOPIC 'people') FORMAT TEXT; COMMENT ON SOURCE log IS 'all'"
+    )
+    made(
+        world,
+        "CREATE SINK out FROM log INTO KAFKA CONNECTION kafka (TOPIC 'out')"
+        f" {AVRO} (DOC ON COLUMN log.text = 'a line') ENVELOPE DEBEZIUM",
+    )
+    schema = frozen(world)
+    assert (doc(schema), doc(schema, "before"), doc(schema, "after")) == (EVENT_DOC, BEFORE_DOC, AFTER_DOC)
+    row = _record_in(schema["fields"][0]["type"])
+    assert (row["name"], row["doc"], doc(schema, "before", "text")) == ("row", "all", "a line")
+
+
+def test_another_relation_brings_its_own_comments(world: Planning) -> None:
+    world.do("CREATE VIEW w AS SELECT id, addr, places FROM v; COMMENT ON COLUMN w.id IS 'of w'")
+    made(world, f"{SINK} (DOC ON COLUMN v.id = 'of v', DOC ON TYPE point = 'kept')")
+    world.do("ALTER SINK out SET FROM w")
+    assert doc(frozen(world), "id") == "of w"
+    assert listed(world) == [
+        "DOC ON TYPE point = 'kept'",
+        "*DOC ON COLUMN w.id = 'of w'",
+        "*DOC ON COLUMN (w.addr).street = 'with number'",
+    ]
 
 
 # freezing

@@ -24,16 +24,17 @@ from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_docs import with_frozen_docs
+from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import with_pending
 from headgate.plan.source import keep_column_ids, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
 from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.events import AFTER, change_event
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
 from headgate.schema.formats.avro.published import published
-from headgate.schema.formats.avro.read import from_avro as avro_type
-from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.read import from_avro as avro_type, load_tree
 from headgate.schema.formats.avro.tree import to_json
 from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.render import print_type
@@ -248,11 +249,12 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = load_tree(frozen[-1].schema)
-        new = next_version(old, load_tree(encoded.schema), with_defaults(catalog, planned, encoded))
+        new = next_version(old, load_tree(encoded.schema), defaults_of(catalog, planned, encoded))
         if not differs(old, new):
             continue
         schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
-        register.append((side, RegisterSchema(_registry(planned), subject_name(planned.topic, side), schema)))
+        registry = planned.registry(SIDES[side])
+        register.append((side, RegisterSchema(registry, subject_name(planned.topic, side), schema)))
     return SinkChange(sink, statement, tuple(register)) if register or statement != old_statement else None
 
 
@@ -261,7 +263,7 @@ def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, plan
     own = frozen_schemas(format_of(statement.formats, "VALUE"), "VALUE")
     if not own or planned.value.schema is None:
         return statement
-    new = published(planned.value.record, load_tree(own[-1].schema), unresolved).missing
+    new = _new_fields(planned.value, own[-1].schema)
     if not new:
         return statement
     settled = with_pending(catalog, sink, statement, planned, new)
@@ -269,13 +271,22 @@ def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, plan
     return with_frozen_docs(catalog, settled, planned, taken)
 
 
-def with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
+def _new_fields(encoded: RecordEncoding, schema: str) -> tuple[tuple[str, ...], ...]:
+    """The fields that a schema lacks. Those of a change event are fields of its rows."""
+    if not encoded.as_event:
+        return published(encoded.record, load_tree(schema), unresolved).missing
+    missing = published(change_event(encoded.record), load_tree(schema), unresolved).missing
+    return tuple(path[1:] for path in missing if path[0] == AFTER)
+
+
+def defaults_of(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
     """The columns of one side with the defaults that the fields of the source have."""
     relation = catalog.get(sink.relation)
     columns = {column.name: column for column in relation.columns}
     names = zip(encoded.columns, encoded.names or encoded.columns, strict=True)
     fields = ((_source_field(catalog, relation, columns[column]), name) for column, name in names)
-    return Record(tuple(replace(field, name=name) for field, name in fields))
+    row = Record(tuple(replace(field, name=name) for field, name in fields))
+    return change_event(row) if encoded.as_event else row
 
 
 def _source_field(catalog: Catalog, relation: Object, column: Column) -> Field:
@@ -308,10 +319,13 @@ def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
     if old.schema is None or new.schema is None:
         return
     changes = diff(_avro_record(old.schema), _avro_record(new.schema))
+    depth = 1 if new.as_event else 0  # the columns are fields of `before` and `after`
     changed = {
-        change.path[0]
+        change.path[depth]
         for change in changes
-        if not isinstance(change, FieldRemoved) and verdict(change, Target.READER).level is not Level.SAFE
+        if len(change.path) > depth
+        and not isinstance(change, FieldRemoved)
+        and verdict(change, Target.READER).level is not Level.SAFE
     }
     yield from (c for c, name in zip(new.columns, new.names or new.columns, strict=True) if name in changed)
 
@@ -363,11 +377,6 @@ def _avro_record(schema: str) -> Record:
     record = avro_type(schema)
     assert isinstance(record, Record)
     return record
-
-
-def _registry(plan: SinkDefinition) -> int:
-    assert plan.registry is not None
-    return plan.registry
 
 
 # statements

@@ -14,11 +14,11 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import DefinitionChanged
 from headgate.catalog.objects import Dependency, DependencyKind, Object, definition_of
 from headgate.errors import similar_names
-from headgate.plan import doc_errors as errors
+from headgate.plan import doc_errors as errors, sink_options
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import PlanError
-from headgate.plan.impact import definition, with_defaults, with_schemas_to_register
+from headgate.plan.impact import defaults_of, definition, with_schemas_to_register
 from headgate.plan.plans import Effect, RegisterSchema
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_docs import (
@@ -36,6 +36,7 @@ from headgate.plan.sink_docs import (
     without_frozen_docs,
 )
 from headgate.plan.sink_policies import Undocumented, check_policies, undocumented, with_pending
+from headgate.schema.formats.avro.docs import with_docs_of
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json
 from headgate.schema.formats.avro.write import next_version
@@ -115,9 +116,7 @@ def published_schemas(catalog: Catalog, statement: CreateSink) -> tuple[tuple[Si
     return tuple(
         (
             side,
-            _registration(
-                planned, side, redocumented(own[-1].schema, encoded, with_defaults(catalog, planned, encoded))
-            ),
+            _registration(planned, side, redocumented(own[-1].schema, encoded, defaults_of(catalog, planned, encoded))),
         )
         for side, encoded, own in found
         if own and encoded is not None and encoded.schema is not None
@@ -127,13 +126,13 @@ def published_schemas(catalog: Catalog, statement: CreateSink) -> tuple[tuple[Si
 def redocumented(own: str, encoded: RecordEncoding, defaults: Record) -> WrittenSchema:
     """The sink's own schema of one side with other docs: those of ``encoded``."""
     assert encoded.schema is not None
-    new = next_version(load_tree(own), load_tree(encoded.schema), defaults, keep_docs=False)
-    return WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
+    new = load_tree(encoded.schema)
+    made = with_docs_of(next_version(load_tree(own), new, defaults), new)
+    return WrittenSchema(json.dumps(to_json(made), ensure_ascii=False))
 
 
 def _registration(planned: SinkDefinition, side: Side, schema: WrittenSchema) -> RegisterSchema:
-    assert planned.registry is not None
-    return RegisterSchema(planned.registry, subject_name(planned.topic, side), schema)
+    return RegisterSchema(planned.registry(sink_options.SIDES[side]), subject_name(planned.topic, side), schema)
 
 
 def policy_notices(catalog: Catalog, policy: int) -> Iterator[str]:

@@ -214,21 +214,6 @@ def doc_key(target: DocTarget) -> DocKey:
     return DocKey(object_id(target.name), tuple(part.name for part in target.column))
 
 
-# change events of Debezium
-
-EVENT_DOC = "A change of one row: the row before the change and the row after it."
-BEFORE_DOC = "The row before the change; null if the change added it."
-AFTER_DOC = "The row after the change; null if the change deleted it."
-
-
-def with_event_docs(event: Record) -> Record:
-    """A change event with its fixed docs on the record itself and on `before` and `after`. The docs of the relation are on
-    the row inside."""
-    docs = {"before": BEFORE_DOC, "after": AFTER_DOC}
-    fields = tuple(replace(inner, doc=docs.get(inner.name, inner.doc)) for inner in event.fields)
-    return replace(event, fields=fields, doc=EVENT_DOC)
-
-
 # docs in statements
 
 
@@ -406,3 +391,12 @@ def types_named(catalog: Catalog, statement: CreateSink) -> tuple[int, ...]:
     """The types that the docs of a sink name. They cannot be dropped while the sink names them."""
     named = [object_id(doc.target.name) for format_, _ in doc_lists(statement.formats) for doc in format_.docs]
     return tuple(id_ for id_ in dict.fromkeys(named) if catalog.get(id_).kind is Kind.TYPE)
+
+
+def without_foreign_docs(catalog: Catalog, statement: CreateSink, sink: SinkDefinition) -> CreateSink:
+    """The sink without the docs of types and columns that are no part of its schemas, as after SET FROM."""
+    slots, formats = sink_slots(catalog, sink), statement.formats
+    for format_, sides in doc_lists(formats):
+        about = frozenset().union(*(slots.about[side] for side in sides))
+        formats = with_docs(formats, format_, [each for each in format_.docs if doc_key(each.target) in about])
+    return replace(statement, formats=formats)

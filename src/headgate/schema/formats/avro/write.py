@@ -310,13 +310,10 @@ def _valid(full_name: str) -> str:
 # The next version of a published schema
 
 
-def next_version(
-    old: tree.AvroType, new: tree.AvroType, defaults: t.Type | None = None, *, keep_docs: bool = True
-) -> tree.AvroType:
+def next_version(old: tree.AvroType, new: tree.AvroType, defaults: t.Type | None = None) -> tree.AvroType:
     """The new schema as the next version of the old one.
 
-    Everything that the old schema has keeps the docs that it was published with, unless ``keep_docs`` is false: then all
-    docs are those of the new schema. A field that the old schema lacks
+    Everything that the old schema has keeps the docs that it was published with. A field that the old schema lacks
     brings its own doc, and the default that it has in ``defaults``, which is the same type with the defaults of its
     fields; otherwise the default null. Without a default no reader of the new schema could read older records, and a
     registry with the level BACKWARD refuses the schema.
@@ -325,18 +322,18 @@ def next_version(
         case tree.Record(), tree.Record():
             known = {member.name: member for member in old.fields}
             given = {avro_name(f.name): f for f in defaults.fields} if isinstance(defaults, t.Record) else {}
-            fields = [_next_field(known.get(m.name), m, given.get(m.name), keep_docs=keep_docs) for m in new.fields]
-            return replace(new, doc=old.doc if keep_docs else new.doc, fields=tuple(fields))
+            fields = [_next_field(known.get(m.name), m, given.get(m.name)) for m in new.fields]
+            return replace(new, doc=old.doc, fields=tuple(fields))
         case tree.Enum(), tree.Enum():
-            return replace(new, doc=old.doc) if keep_docs else new
+            return replace(new, doc=old.doc)
         case tree.Array(), tree.Array():
             element = defaults.element if isinstance(defaults, t.Array) else None
-            return replace(new, items=next_version(old.items, new.items, element, keep_docs=keep_docs))
+            return replace(new, items=next_version(old.items, new.items, element))
         case tree.Map(), tree.Map():
             value = defaults.value if isinstance(defaults, t.Map) else None
-            return replace(new, values=next_version(old.values, new.values, value, keep_docs=keep_docs))
+            return replace(new, values=next_version(old.values, new.values, value))
         case _, tree.Union((null, branch)) if tree.is_null(null):
-            return tree.Union((null, next_version(_value_type(old), branch, defaults, keep_docs=keep_docs)))
+            return tree.Union((null, next_version(_value_type(old), branch, defaults)))
         case _:
             return new
 
@@ -347,18 +344,18 @@ def differs(old: tree.AvroType, new: tree.AvroType) -> bool:
     return texts[0] != texts[1]
 
 
-def _next_field(old: tree.Field | None, new: tree.Field, given: t.Field | None, *, keep_docs: bool) -> tree.Field:
-    """A field that both versions have. It keeps its default, aliases and order, and its doc with ``keep_docs``."""
+def _next_field(old: tree.Field | None, new: tree.Field, given: t.Field | None) -> tree.Field:
+    """A field that both versions have. It keeps its doc, default, aliases and order."""
     if old is None:
         return _added(new, given)
-    type_ = next_version(old.type, new.type, given.type if given is not None else None, keep_docs=keep_docs)
+    type_ = next_version(old.type, new.type, given.type if given is not None else None)
     return replace(
         new,
         type=_value_first(type_) if old.has_default and old.default is not None else type_,
         has_default=old.has_default or new.has_default,
         default=old.default if old.has_default else new.default,
         aliases=old.aliases or new.aliases,
-        doc=old.doc if keep_docs else new.doc,
+        doc=old.doc,
         order=old.order,
         attributes={**new.attributes, **old.attributes},
     )
