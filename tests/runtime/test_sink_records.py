@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.plan.definitions import PRESENT, HeadersColumn, PartitionBy, RecordEncoding, SinkDefinition
 from headgate.runtime.decode import REJECTED

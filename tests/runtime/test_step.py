@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.runtime.ports import Batch, Upsert

@@ -9,8 +9,7 @@ from itertools import count
 from typing import Protocol
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions

@@ -32,10 +32,10 @@ from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.render import print_type
 from headgate.schema.types import Bigint, Decimal, Enum, Field, Integer, Record, Text, Type, Uuid, plain
 from headgate.sql.formats import Format
-from headgate.sql.query.marked_sql import View, marked_sql
 from headgate.sql.query.positioned_sql import positioned_sql
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
+from headgate.sql.query.tree_sql import View, marked_sql
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource

@@ -31,8 +31,7 @@ from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.events import change_event
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
-from headgate.schema.formats.avro.read import from_avro as avro_type
-from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.read import from_avro as avro_type, load_tree
 from headgate.schema.formats.avro.tree import to_json
 from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.render import print_type

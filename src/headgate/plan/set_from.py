@@ -11,10 +11,9 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import DefinitionChanged
 from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
-from headgate.plan.chain import chain_of
+from headgate.plan.chain import chain_of, check_loops
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.impact import defaults_of, with_schemas_to_register
-from headgate.plan.loops import check_loops
 from headgate.plan.plans import ChangeCatalog, RegisterSchema, Skip
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_options import SIDES

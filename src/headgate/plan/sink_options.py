@@ -17,8 +17,7 @@ from headgate.resolve.statements import SparkTypes, registry_server
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Bigint, Bytes, Integer, Map, Record, Text, Type
 from headgate.sql.formats import Format, format_of
-from headgate.sql.query import growth
-from headgate.sql.query import tree as n
+from headgate.sql.query import growth, tree as n
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.positioned_sql import generates_rows, positioned_sql
 from headgate.sql.query.scope import AnalysedQuery

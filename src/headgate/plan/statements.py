@@ -13,10 +13,10 @@ from headgate.catalog.names import find, is_name_of, owned_column, parent_and_na
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
 from headgate.plan import plans
+from headgate.plan.chain import check_loops
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import plan_follow, with_schemas_to_register
-from headgate.plan.loops import check_loops
 from headgate.plan.plans import ChangeCatalog, Skip
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
@@ -35,9 +35,7 @@ from headgate.plan.views import (
 from headgate.resolve.statements import Context, find_object, object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql import objects
-from headgate.sql import queries as sql_queries
-from headgate.sql import show as sql_show
+from headgate.sql import objects, queries as sql_queries, show as sql_show
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection, ValidateConnection
 from headgate.sql.objects import DropObject
 from headgate.sql.options import SecretReference, given_options

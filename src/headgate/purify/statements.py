@@ -29,7 +29,7 @@ from headgate.sql import registry_formats as f
 from headgate.sql.connections import CreateConnection, Kafka, ReadOptions
 from headgate.sql.formats import Format, Formats, frozen_schemas
 from headgate.sql.options import OptionRule, Timestamp, given_options
-from headgate.sql.registry_formats import FrozenSchema, RegistryFormat, Side
+from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 from headgate.sql.statement import Kind, ObjectName, Statement
@@ -115,14 +115,14 @@ class _SchemaFreezer:
     def bare(self, format_: Format) -> Format:
         """FORMAT without KEY and VALUE: values must have a schema, keys may have one."""
         value = self.one(format_, "VALUE")
-        if not isinstance(value, RegistryFormat):
+        if not isinstance(value, f.RegistryFormat):
             return value
         return self._frozen(value, "KEY", required=False)
 
-    def one(self, format_: Format, side: Side) -> Format:
-        return self._frozen(format_, side, required=True) if isinstance(format_, RegistryFormat) else format_
+    def one(self, format_: Format, side: f.Side) -> Format:
+        return self._frozen(format_, side, required=True) if isinstance(format_, f.RegistryFormat) else format_
 
-    def _frozen(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
+    def _frozen(self, format_: f.RegistryFormat, side: f.Side, *, required: bool) -> f.RegistryFormat:
         if isinstance(format_.registry, f.RegistryUrl) and has_password(format_.registry.url):
             raise errors.PasswordInAddress(self.topic)
         if frozen_schemas(format_, side):
@@ -138,13 +138,13 @@ class _SchemaFreezer:
                 return format_
             raise errors.SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
         id_ = self._id(format_, side, registry, found)
-        schema = FrozenSchema(side, id_, found.text, found.references)
+        schema = f.FrozenSchema(side, id_, found.text, found.references)
         past = self._past(format_, side, registry, found)
         return replace(format_, frozen=(*format_.frozen, *past, schema))
 
     def _past(
-        self, format_: RegistryFormat, side: Side, registry: ConnectionRef, latest: WrittenSchema
-    ) -> Iterator[FrozenSchema]:
+        self, format_: f.RegistryFormat, side: f.Side, registry: ConnectionRef, latest: WrittenSchema
+    ) -> Iterator[f.FrozenSchema]:
         """The earlier versions of the subject that change how records are read, for example by defaults of fields."""
         if side == "KEY" or not isinstance(format_.strategy(side) or f.LatestStrategy(), f.LatestStrategy):
             return  # keys with other fields are other keys, so that earlier versions do not matter
@@ -152,17 +152,17 @@ class _SchemaFreezer:
         earlier = list(takewhile(lambda version: version.id != latest.id, versions))
         encoding = SchemaEncoding(latest.format, (latest,), message=format_.message)
         for version in needed_past(encoding, [one for one in earlier if one.format is latest.format]):
-            yield FrozenSchema(side, version.id or 0, version.text, version.references, past=True)
+            yield f.FrozenSchema(side, version.id or 0, version.text, version.references, past=True)
 
     def _id(
-        self, format_: RegistryFormat, side: Side, registry: ConnectionRef, found: WrittenSchema
+        self, format_: f.RegistryFormat, side: f.Side, registry: ConnectionRef, found: WrittenSchema
     ) -> int | f.PendingId:
         """The id of a schema. It is pending if an earlier statement of the script will register the schema."""
         if found.id is not None or isinstance(format_.strategy(side), f.InlineStrategy):
             return found.id or 0
         return f.PendingId(registry, self._subject(side))
 
-    def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> WrittenSchema | None:
+    def _find(self, format_: f.RegistryFormat, side: f.Side, registry: ConnectionRef) -> WrittenSchema | None:
         match format_.strategy(side):
             case f.IdStrategy(schema_id):
                 return self.lookups.by_id(self.catalog, registry, schema_id)
@@ -171,7 +171,7 @@ class _SchemaFreezer:
             case _:
                 return self.lookups.latest(self.catalog, registry, self._subject(side))
 
-    def _subject(self, side: Side) -> str:
+    def _subject(self, side: f.Side) -> str:
         return f.subject_name(self.topic, side)
 
 

@@ -260,11 +260,13 @@ class BatchEndsSpark(RunError, code="RUN-0204"):
 
 
 class SparkRefused(RunError, code="RUN-0301"):
-    """Spark does not accept a query that Headgate accepted."""
+    """Spark does not accept a query that Headgate accepted.
+
+    Cure: Write the query in another way, and report this as a bug.
+    """
 
     reason: str
     MESSAGE = "Spark refused the query: {reason}"
-    CURE = "Write the query in another way, and report this as a bug."
 
 
 class SparkGone(RunError, code="RUN-0302"):
@@ -278,10 +280,12 @@ class SparkGone(RunError, code="RUN-0302"):
 
 
 class QueryCancelled(RunError, code="RUN-0303"):
-    """The client of a query went away or cancelled it."""
+    """The client of a query went away or cancelled it.
+
+    Cure: Send the query again.
+    """
 
     MESSAGE = "the query was cancelled"
-    CURE = "Send the query again."
 
 
 class DiskFull(RunError, code="RUN-0304"):

@@ -23,17 +23,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import Position, Positions
-from headgate.catalog.tasks import Ledger as Ledger
-from headgate.catalog.tasks import Mark as Mark
-from headgate.catalog.tasks import Quarantined, QuarantineFolder
+from headgate.catalog.tasks import Ledger as Ledger, Mark as Mark, Quarantined, QuarantineFolder
 from headgate.connectors.kafka import Topic
 from headgate.plan.definitions import PRESENT
 from headgate.runtime.errors import ComputationFailed
-from headgate.runtime.source import Arrived
+from headgate.runtime.source import ArrivedSchema
 from headgate.schema.render import spark_identifier
 
 # Batches and ledgers
@@ -229,7 +226,7 @@ class ReplanNeeded(Exception):
     The caller lets the source follow and makes anew every task that reads it.
     """
 
-    def __init__(self, source: int, arrived: Sequence[Arrived]) -> None:
+    def __init__(self, source: int, arrived: Sequence[ArrivedSchema]) -> None:
         super().__init__(f"source {source} has new schemas")
         self.source = source
         self.arrived = tuple(arrived)
@@ -249,12 +246,7 @@ class Input(Protocol):
         """Raise if reading on from here would skip or repeat: topic re-created, records deleted, slot lost."""
 
     def choose_end(
-        self,
-        session: SparkSession,
-        start: Position,
-        limit: Limit,
-        available: Position | None,
-        mark: Position | None,
+        self, session: SparkSession, start: Position, limit: Limit, available: Position | None, mark: Position | None
     ) -> Position:
         """How far the next batch goes; `start` itself if there is nothing.
 

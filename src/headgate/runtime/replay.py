@@ -16,8 +16,7 @@ from functools import reduce
 from typing import Protocol
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.tasks import Quarantined, QuarantineFolder

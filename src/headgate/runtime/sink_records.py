@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from headgate.plan.definitions import HeadersColumn, PartitionBy, RecordEncoding, SinkDefinition
 from headgate.runtime.formats.writers import RecordWriter, row_of

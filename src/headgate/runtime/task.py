@@ -29,8 +29,9 @@ from pyspark.sql import SparkSession
 from headgate.catalog.positions import Positions, lag, reaches
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
-from headgate.runtime.crash_points import crash_point
-from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone, TaskFailed
+from headgate.processes import crash_point
+from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone
+from headgate.runtime.failures import own_error
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
@@ -369,14 +370,11 @@ class Task:
         self.ledger = None
         if isinstance(error, ComputationFailed):
             error = self._located(session, error, raised)
-        if not isinstance(error, HeadgateError):
-            log.error("task %s failed", self.name, exc_info=error)
-            first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            error = TaskFailed(f'"{self.name}"', first_line[:300])
+        known = own_error(error, f'"{self.name}"')
         # A batch that is too large for Spark's memory ends Spark, so that counts against it.
-        if error.retryable and not isinstance(error, SparkGone):
+        if known.retryable and not isinstance(known, SparkGone):
             self._uncount_attempt()
-        return error
+        return known
 
     def _located(self, session: SparkSession, failed: ComputationFailed, raised: BaseException) -> ComputationFailed:
         if self._tried is None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.errors import Span
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.errors import MissingRegistry, RegistryGivenTwice, RepeatedClause, RepeatedOption
 from headgate.text.cursor import Cursor
 

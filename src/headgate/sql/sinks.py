@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.connections import Kafka, WriteOptions, kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Formats, formats
@@ -168,26 +167,6 @@ class AlterSinkPolicy(s.Alter):
 
 # The order of the choices in errors.
 _ENVELOPES: tuple[SinkEnvelope, ...] = ("UPSERT", "DEBEZIUM", "NONE")
-
-OPTION_LISTS: dict[str, type[o.Options]] = {"sink option": SinkOptions}
-RULES = {
-    "kafka target": "KAFKA {CONNECTION <name> (<write option> [, ...])"
-    " | BROKER <string> TOPIC <string> [(<write option> [, ...])]}",
-    "doc change": "{ADD <doc target> = <string> | DROP <doc target> | REFRESH DOCS}",
-    "schema format": "{AVRO | PROTOBUF | JSON SCHEMA}",
-    "requirement": "REQUIRE DOCUMENTATION FOR ALL {FIELDS | TYPES}",
-}
-SYNOPSES = {
-    "CREATE SINK": "CREATE SINK [IF NOT EXISTS] [<name>] FROM <name> INTO <kafka target>"
-    " [KEY (<column> [, ...]) [NOT ENFORCED]] [HEADERS <column>] <write formats>"
-    " [ENVELOPE {UPSERT | DEBEZIUM | NONE}] [WITH (<sink option> [, ...])]",
-    "ALTER SINK": "ALTER SINK [IF EXISTS] <name> {FORMAT <schema format> (<doc change> [, ...])"
-    " | SET FROM <name> [WITH (<change option>)] | <task state> | RENAME TO <new name>}",
-    "CREATE SINK POLICY": "CREATE SINK POLICY [IF NOT EXISTS] <name> FORMAT <schema format> (<requirement> [, ...])"
-    " [ON {SCHEMA <schema> | DATABASE <database>}]",
-    "ALTER SINK POLICY": "ALTER SINK POLICY [IF EXISTS] <name> {FORMAT <schema format> (<requirement> [, ...])"
-    " | RENAME TO <new name>}",
-}
 
 
 def create_sink(cursor: Cursor) -> CreateSink:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.definitions import RecordEncoding
+from headgate.runtime.formats.convert import json_ready
 from headgate.runtime.formats.frame import framed
-from headgate.runtime.json_text import json_ready
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.names import ROOT, avro_names, element_path, field_path, value_path
 from headgate.schema.render import spark_identifier

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions as F
 
 from headgate.catalog.positions import lag
 from headgate.connectors.kafka import KafkaCluster
 from headgate.plan.definitions import PRESENT, SinkDefinition
-from headgate.runtime.crash_points import crash_point, is_armed
+from headgate.processes import crash_point, is_armed
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import RecordTooLarge, TargetTopicGone
 from headgate.runtime.failures import record_is_too_large

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headgate.sql.query import tree as n
-from headgate.sql.query.marked_sql import View
-from headgate.sql.query.tree_sql import quoted, spark_sql
+from headgate.sql.query.tree_sql import View, quoted, spark_sql
 
 _NUMBER = -1  # of the added column; those of a query begin at 0
 
