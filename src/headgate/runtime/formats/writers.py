@@ -106,7 +106,7 @@ def _all(conditions: Sequence[Column]) -> Column:
 def _named(column: Column, type_: Type) -> Column:
     """The value with the names that the fields of its records have in Avro, which Spark's writer goes by."""
     renamed = _with_avro_names(type_)
-    return column if renamed == type_ else column.cast(to_spark(renamed))
+    return column if renamed == type_ else column.cast(to_spark(_nullable(renamed)))
 
 
 def _with_avro_names(type_: Type) -> Type:
@@ -115,6 +115,18 @@ def _with_avro_names(type_: Type) -> Type:
         fields = zip(type_.fields, names, strict=True)
         type_ = replace(type_, fields=tuple(replace(field, name=name) for field, name in fields))
     return map_inner(type_, _with_avro_names)
+
+
+def _nullable(type_: Type) -> Type:
+    """The type with nulls everywhere: Spark casts nothing that may be null to what may not. `accepts` has looked for nulls."""
+    match type_:
+        case Record():
+            type_ = replace(type_, fields=tuple(replace(field, nullable=True) for field in type_.fields))
+        case Array():
+            type_ = replace(type_, element_nullable=True)
+        case Map():
+            type_ = replace(type_, value_nullable=True)
+    return map_inner(type_, _nullable)
 
 
 def _field_checks(record: Record) -> Iterator[tuple[str, _Check]]:
