@@ -33,7 +33,7 @@ pytestmark = pytest.mark.unit
 COLUMNS_OF = {
     "objects": "id database schema name kind created comment",
     "dependencies": "object depends_on kind",
-    "tasks": "name kind state error batch rows skipped lag since",
+    "tasks": "name kind state error batch rows skipped lag since notice",
     "events": "time object event detail",
     "history": "time object change cause position statement",
     "quarantine": "object task topic partition offset time schema_id path expected reason raw position",
@@ -176,6 +176,7 @@ def test_columns_and_comments_show_what_holds(store: SqliteStore) -> None:
     assert rows(store, "headgate_catalog.comments", "object", "column", "comment", "origin") == [
         ("v", "a", "by hand", "explicit"),
         ("v", "b", "from the schema", "imported"),
+        ("v", "b.x", "a doc", "imported"),
         ("v", "c", None, "suppressed"),
     ]
 
@@ -193,9 +194,9 @@ def test_tasks_show_what_was_reported_or_what_is_wanted(store: SqliteStore) -> N
     store.report(TaskStatus(third, State.HALTED, NOW, "RUN-0007: cannot decode", 3, 10, 1, 5))
     assert first < second < third
     assert rows(store, "headgate_catalog.tasks") == [
-        ("a", "sink", "starting", None, None, 0, 0, None, NOW),
-        ("b", "sink", "disabled", None, None, 0, 0, None, NOW),
-        ("c", "sink", "halted", "RUN-0007: cannot decode", 3, 10, 1, 5, NOW),
+        ("a", "sink", "starting", None, None, 0, 0, None, NOW, None),
+        ("b", "sink", "disabled", None, None, 0, 0, None, NOW, None),
+        ("c", "sink", "halted", "RUN-0007: cannot decode", 3, 10, 1, 5, NOW, None),
     ]
 
 
