@@ -22,7 +22,14 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from headgate.connectors import errors
 from headgate.connectors.options import ConnectionOptions, pem_text
@@ -174,6 +181,19 @@ class KafkaCluster:
             offsets[partition.topic][partition.partition] = result.offset
         return offsets
 
+    def offset_range(self, name: str, partition: int) -> tuple[int, int]:
+        """The first and the next offset of one partition. Unlike in `offsets`, records of open transactions count."""
+        where, every = TopicPartition(name, partition), IsolationLevel.READ_UNCOMMITTED
+
+        def offset(spec: OffsetSpec) -> int:
+            wanted = {where: spec}
+            found = self._request(
+                "read the offsets", lambda c: c.list_offsets(wanted, isolation_level=every, request_timeout=TIMEOUT)
+            )
+            return int(found[where].offset)
+
+        return offset(OffsetSpec.earliest()), offset(OffsetSpec.latest())
+
     def offsets_at_time(self, topic: Topic, timestamp: int) -> dict[int, int]:
         """The first offset of every partition at or after a time, in milliseconds since 1970. A partition without such a
         record gets its end."""
@@ -263,6 +283,19 @@ class KafkaCluster:
             raise errors.TopicRefused(name, error.reason) from error.__cause__
         return True
 
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have at least so many partitions. Raises TopicRefused."""
+        try:
+            wanted = [NewPartitions(name, total)]
+            self._request(
+                "add partitions to the topic", lambda c: c.create_partitions(wanted, operation_timeout=TIMEOUT)
+            )
+        except errors.KafkaFailed as error:
+            # Somebody else has added them.
+            if _code(error.__cause__) == KafkaError.INVALID_PARTITIONS and self.topic(name).partitions >= total:
+                return
+            raise errors.TopicRefused(name, error.reason) from error.__cause__
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Raises TopicNotFound. The broker forgets it a moment later."""
         self._request("delete the topic", lambda c: c.delete_topics([name], operation_timeout=TIMEOUT))
@@ -320,6 +353,10 @@ class KafkaCluster:
                 raise errors.BrokerUnreachable(self.brokers, f"No answer within {TIMEOUT:.0f} seconds.") from error
         self._refused_login = None
         return answers
+
+    def failure(self, what: str, error: KafkaException, topic: str | None = None) -> errors.ConnectorError:
+        """Our error for what a producer or consumer of this cluster raised."""
+        return self._connector_error(what, error, topic)
 
     def _connector_error(self, what: str, error: KafkaException, topic: str | None) -> errors.ConnectorError:
         """Our error for one of the broker. A refused login hides behind brokers that seem to be down."""

@@ -20,6 +20,7 @@ ErrorPolicy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 SchemaChangePolicy: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
 SourceEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
 SinkEnvelope: TypeAlias = Literal["NONE", "UPSERT"]
+Delivery: TypeAlias = Literal["at least once", "exactly once"]
 RecordSide: TypeAlias = Literal["key", "value"]
 Section: TypeAlias = Literal["key", "error", "value", "after", "metadata", "header"]
 
@@ -215,6 +216,7 @@ class SinkDefinition:
     value: RecordEncoding
     key: RecordEncoding | None
     envelope: SinkEnvelope
+    delivery: Delivery = "at least once"
 
 
 @dataclass(frozen=True, slots=True)

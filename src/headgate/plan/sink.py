@@ -61,6 +61,7 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     """The sink with the schemas that its relation needs now, and what its creator should know."""
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
+    _check_delivery(statement, name)
     _refuse_later_features(statement)
     chain = chain_of(catalog, relation.id)
     source, unstable = chain.source, chain.unstable()
@@ -90,6 +91,7 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
         value,
         key,
         envelope,
+        statement.with_options.delivery,
     )
     return sink, tuple(_notices(relation, sink, unstable))
 
@@ -107,6 +109,12 @@ def registry_of(statement: CreateSink) -> int | None:
     return found[0] if found else None
 
 
+def _check_delivery(statement: CreateSink, name: str) -> None:
+    """Spark's real-time mode writes records before its boundaries are committed, so it may repeat them."""
+    if statement.with_options.delivery == "exactly once" and statement.with_options.latency == "real time":
+        raise errors.ExactlyOnceInRealTime(name)
+
+
 def _refuse_later_features(statement: CreateSink) -> None:
     """Raises for options that the grammar has and no sink supports yet, so that none is ignored silently."""
     if not isinstance(statement.kafka, KafkaConnection):
@@ -117,7 +125,6 @@ def _refuse_later_features(statement: CreateSink) -> None:
         raise NotSupportedYet("ENVELOPE DEBEZIUM of a sink")
     options, topic = statement.with_options, statement.kafka.options
     later = {
-        "DELIVERY": options.delivery != "at least once",
         "LATENCY": options.latency is not None,
         "SNAPSHOT": not options.snapshot,
         "ON ERROR": options.on_error != "HALT",

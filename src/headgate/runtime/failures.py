@@ -79,6 +79,11 @@ def record_is_too_large(error: BaseException) -> bool:
     return "RecordTooLargeException" in _words(error)
 
 
+def result_is_too_large(error: BaseException) -> bool:
+    """Whether a job had more to give to the driver than Spark lets it have."""
+    return "spark.driver.maxResultSize" in _words(error)
+
+
 def translated(
     error: BaseException, sources: Iterable[SourceReader] = (), brokers: str = "the broker"
 ) -> HeadgateError:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.catalog.positions import Positions, distance
+from headgate.catalog.positions import KafkaPosition, Position, Positions, distance
 from headgate.runtime.inputs.kafka import KafkaInput
-from headgate.runtime.ports import Batch, Plan, Upsert
+from headgate.runtime.ports import Batch, Limit, Plan, Upsert
 from headgate.runtime.targets.kafka import KafkaTarget
 
 PART_ROWS = 500_000  # records of the input for which one batch is enough
@@ -45,11 +45,16 @@ class KafkaStep:
 
     def is_last(self, positions: Positions) -> bool:
         """The number of parts is chosen with the first one, and stays."""
-        self._parts = self._parts or max(1, -(-self._size(positions) // self._part_rows))
+        if self._parts == 0:
+            start, end = self._input.begin(), positions[self._input.reader.id]
+            self._parts = max(1, -(-distance(start, end) // self._rows_of_part(start, end)))
         return self._done + 1 >= self._parts
 
-    def _size(self, positions: Positions) -> int:
-        return distance(self._input.begin(), positions[self._input.reader.id])
+    def _rows_of_part(self, start: KafkaPosition, end: Position) -> int:
+        """How many records of the input a batch may be made of: a target may have to hold all of its output in memory."""
+        assert isinstance(end, KafkaPosition)
+        limit = self._target.bounded(Limit(self._part_rows))
+        return min(limit.rows, self._input.fitting_rows(start, end, limit.bytes))
 
     def write(self, session: SparkSession, batch: Batch) -> None:
         """Write what differs in the next part. The same call again, after a crash, writes the rest."""
@@ -59,17 +64,20 @@ class KafkaStep:
             self._input.reader.refresh()
             changes = self._plan.compute(session, {source: self._input.read(session, start, end)}, batch)
             assert isinstance(changes, Upsert), "only keyed targets are brought in step"
-            self._write_part(self._target.records(changes, size), self._target.contents(session).rows)
+            self._write_part(self._target.records(changes, size), self._target.contents(session).rows, batch)
+        else:
+            self._target.write_records(None, batch)
         self._done += 1
         if self._done >= self._parts and self._kept:
             self._on_notice(
                 f"The query was replaced. {self._kept} keys of the target are no longer in its input and were left as they are."
             )
 
-    def _write_part(self, wanted: DataFrame, held: DataFrame) -> None:
+    def _write_part(self, wanted: DataFrame, held: DataFrame, batch: Batch) -> None:
         wanted, held = (part_of(records, self._done, self._parts) for records in (wanted, held))
-        self._target.send(difference(wanted, held))
-        self._kept += _count_missing(held, wanted)
+        kept = _count_missing(held, wanted)
+        self._target.write_records(difference(wanted, held), batch)
+        self._kept += kept
 
 
 def part_of(records: DataFrame, part: int, parts: int) -> DataFrame:
@@ -82,7 +90,7 @@ def difference(wanted: DataFrame, held: DataFrame) -> DataFrame:
     hold needs no tombstone."""
     left, right = wanted.alias("w"), held.select("key", "value").alias("h")
     joined = left.join(right, F.col("w.key") == F.col("h.key"), "left")
-    return joined.where(~F.col("w.value").eqNullSafe(F.col("h.value"))).select("w.topic", "w.key", "w.value")
+    return joined.where(~F.col("w.value").eqNullSafe(F.col("h.value"))).select("w.*")
 
 
 def _count_missing(held: DataFrame, wanted: DataFrame) -> int:

@@ -15,7 +15,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, Commit
 from headgate.catalog.history import Entry, Event
 from headgate.catalog.positions import RecordPosition
-from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder, TaskStatus
+from headgate.catalog.tasks import Ledger, Mark, ProgressSlot, Quarantined, QuarantineFolder, TaskStatus
 
 
 class Reader(Protocol):
@@ -34,6 +34,10 @@ class Reader(Protocol):
 
     def task_uuid(self, task: int) -> str:
         """What identifies a task outside of the catalog, given when it was created. Other catalogs have other ones."""
+
+    def progress_slot(self, task: int) -> ProgressSlot:
+        """Where a task keeps its progress whose target is a topic. Given with the uuid, so that a copy of the catalog that has
+        one has the other."""
 
     def ledger(self, task: int) -> Ledger | None: ...
 

@@ -33,7 +33,7 @@ from headgate.catalog.store.database import connect, migrate, migrations, transa
 from headgate.catalog.store.keys import Keys, key_file_beside
 from headgate.catalog.store.lease import Lease
 from headgate.catalog.store.rows import read_catalog, read_version, to_micros, write_difference
-from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder, TaskStatus
+from headgate.catalog.tasks import Ledger, Mark, ProgressSlot, Quarantined, QuarantineFolder, TaskStatus
 
 EPOCHS_PER_LEASE = 2**20  # starts of one task that an engine can count
 REJECTED_AT_ONCE = 500  # rejected records that are stored in one transaction
@@ -84,6 +84,10 @@ class SqliteReader:
     def task_uuid(self, task: int) -> str:
         with self._reading() as database:
             return progress.read_uuid(database, task)
+
+    def progress_slot(self, task: int) -> ProgressSlot:
+        with self._reading() as database:
+            return progress.read_slot(database, task)
 
     def ledger(self, task: int) -> Ledger | None:
         with self._reading() as database:
