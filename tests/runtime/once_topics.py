@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import cast
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from headgate.catalog.tasks import ProgressSlot
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
 from headgate.connectors.options import ConnectionOptions
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
+from headgate.runtime.ports import Batch
 from headgate.runtime.targets.kafka_progress import ProgressTopic
 from headgate.runtime.targets.kafka_transactions import KafkaTransactions
 from headgate.schema.types import Field, Record, Text
@@ -108,3 +110,11 @@ def _text(side: str | bytes | None) -> str | None:
 
 def at(offset: int) -> Positions:
     return {7: KafkaPosition("orders", "id", (offset,))}
+
+
+def batch(number: int, start: int, end: int, epoch: int = 1) -> Batch:
+    return Batch(TASK, 1, number, epoch, at(start), at(end), "d", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def write(target: KafkaTransactions, batch_: Batch, *pairs: Pair) -> None:
+    target.write_records(frame(pairs), batch_)

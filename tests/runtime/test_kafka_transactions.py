@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import psutil
@@ -27,12 +26,12 @@ from headgate.runtime.errors import (
     TransactionsNotAllowed,
     TransactionTimeoutRefused,
 )
-from headgate.runtime.ports import Batch, Limit
+from headgate.runtime.ports import Limit
 from headgate.runtime.targets.kafka_progress import FIRST_PARTITIONS, ProgressRecord, dump_record, load_record
 from headgate.runtime.targets.kafka_transactions import MOST_BYTES, KafkaTransactions
 from headgate.runtime.targets.transactional_producer import OutcomeUnknown, TransactionAborted, TransactionalProducer
 from tests.embedded.world_fixtures import eventually
-from tests.runtime.once_topics import Frame, Once, Pair, at, cluster_at, frame
+from tests.runtime.once_topics import Frame, Once, Pair, at, batch, cluster_at, frame, write
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -43,14 +42,6 @@ def once(world: World, request: pytest.FixtureRequest) -> Iterator[Once]:
     topic = Once(world.ensure("kafka")["kafka"], name, project=name)
     yield topic
     topic.close()
-
-
-def batch(number: int, start: int, end: int, epoch: int = 1) -> Batch:
-    return Batch(9, 1, number, epoch, at(start), at(end), "d", datetime(2026, 1, 1, tzinfo=UTC))
-
-
-def write(target: KafkaTransactions, batch_: Batch, *pairs: Pair) -> None:
-    target.write_records(frame(pairs), batch_)
 
 
 # Zombies

@@ -1,6 +1,7 @@
 """Named places at which a test kills the engine for certain: `HEADGATE_CRASH_AT=after_write:3`.
 
-The number is that of the batch. The points are `after_choose`, `after_mark`, `in_write` (a part of the rows is written),
+The number is that of the batch. The points are `after_choose`, `after_mark`, `in_write` (a part of the rows is written; for a
+sink that delivers exactly once, in an open transaction),
 `after_write` (the target has all, the ledger has not moved), `after_quarantine` (many bad records are in their folder, which
 no commit names yet) and `after_commit`.
 """
