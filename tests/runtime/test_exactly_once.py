@@ -52,6 +52,12 @@ def each_once(orders: Orders, flow: _Flow, engine: EngineProcess) -> None:
     assert orders.counted() == Counter(wanted), f"doubled with seed {SEED}"
 
 
+def _goes_on(project: Path, engine: EngineProcess) -> None:
+    """Wait until another batch is committed."""
+    before = _progress(project)
+    assert eventually(lambda: _progress(project) > before, A_START), run(engine, "SHOW TASKS;")
+
+
 def test_an_engine_that_dies_at_any_step_of_a_batch_doubles_nothing(world: World, tmp_path: Path) -> None:
     orders = exact_orders(world, "once_steps")
     project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
@@ -92,10 +98,7 @@ def test_brokers_killed_at_random_moments_double_nothing(own_world: World, tmp_p
         run(engine, orders.pipeline)
         with _flow(orders) as flow:
             for _ in range(KILLS):
-                before = _progress(project)
-                assert eventually(lambda before=before: _progress(project) > before, A_START), run(
-                    engine, "SHOW TASKS;"
-                )
+                _goes_on(project, engine)
                 time.sleep(moments.uniform(0, 2))
                 own_world.stop_hard("kafka")
                 time.sleep(moments.uniform(0, 5))
@@ -134,16 +137,14 @@ def test_an_engine_that_was_stopped_and_wakes_writes_nothing(world: World, tmp_p
     try:
         run(first, orders.pipeline)
         with _flow(orders) as flow:
-            assert eventually(lambda: _progress(project) > (0, 0), A_START), run(first, "SHOW TASKS;")
+            _goes_on(project, first)
             stopped = stop_processes(first)
             with take_over(project, environment) as second:
-                before = _progress(project)
-                assert eventually(lambda: _progress(project) > before, A_START), run(second, "SHOW TASKS;")
+                _goes_on(project, second)
                 for process in stopped:
                     process.resume()
                 assert eventually(lambda: not any(process.is_running() for process in stopped), A_START)
-                after = _progress(project)
-                assert eventually(lambda: _progress(project) > after, A_START), run(second, "SHOW TASKS;")
+                _goes_on(project, second)
                 flow.end()
                 each_once(orders, flow, second)
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from itertools import count
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import pyarrow as pa
 import pytest
@@ -76,10 +76,11 @@ class RowByRow(KafkaTransactions):
 
 
 class OnKafka(Protocol):
-    def __init__(self, brokers: str, *, keyed: bool) -> None:
+    brokers: ClassVar[str]
+
+    def __init__(self) -> None:
         number = next(_topics)
-        self.once = Once(brokers, f"law_{number}", number, "law").create()
-        self.keyed = keyed  # type: ignore[misc]
+        self.once = Once(self.brokers, f"law_{number}", number, "law").create()
         super().__init__()
 
     def make_target(self) -> LawTarget:
@@ -106,8 +107,9 @@ def brokers(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 def test_every_row_is_seen_once_whatever_happens_to_its_engine(brokers: str, keyed: bool) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        lambda: OnKafka(brokers, keyed=keyed),
+    law = type("Law", (OnKafka,), {"brokers": brokers, "keyed": keyed})
+    run_state_machine_as_test(
+        law,
         settings=settings(
             max_examples=4 * TIMES,
             stateful_step_count=15,

@@ -165,7 +165,8 @@ def harness(request: pytest.FixtureRequest) -> Harness:
     session: SparkSession = request.getfixturevalue("session")
     world: World = request.getfixturevalue("world")
     if issubclass(kind, Kafka):
-        return kind(session, keyed, world.ensure("kafka")["kafka"])
+        topic: Kafka = kind(session, keyed, world.ensure("kafka")["kafka"])
+        return topic
     return Postgres(session, keyed, world.ensure("postgres")["postgres"])
 
 

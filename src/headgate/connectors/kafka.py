@@ -284,17 +284,26 @@ class KafkaCluster:
         return True
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Let a topic have at least so many partitions. Raises TopicRefused."""
+        """Let a topic have at least so many partitions, with leaders on return. Raises TopicRefused."""
+        wanted = [NewPartitions(name, total)]
         try:
-            wanted = [NewPartitions(name, total)]
-            self._request(
-                "add partitions to the topic", lambda c: c.create_partitions(wanted, operation_timeout=TIMEOUT)
-            )
+            self._request("add partitions", lambda c: c.create_partitions(wanted, operation_timeout=TIMEOUT))
         except errors.KafkaFailed as error:
-            # Somebody else has added them.
-            if _code(error.__cause__) == KafkaError.INVALID_PARTITIONS and self.topic(name).partitions >= total:
+            # Somebody else may have added them.
+            if _code(error.__cause__) != KafkaError.INVALID_PARTITIONS or self.topic(name).partitions < total:
+                raise errors.TopicRefused(name, error.reason) from error.__cause__
+        self._wait_for_partitions(name, total)
+
+    def _wait_for_partitions(self, name: str, total: int) -> None:
+        """Requests go by what the client last heard of the topic, so it is asked for it until it has heard of all partitions."""
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            known = self._client().list_topics(name, timeout=TIMEOUT).topics[name].partitions.values()
+            if len(known) >= total and all(partition.leader >= 0 for partition in known):
                 return
-            raise errors.TopicRefused(name, error.reason) from error.__cause__
+            if time.monotonic() >= deadline:
+                raise errors.BrokerUnreachable(self.brokers, f'Partitions of topic "{name}" have no leader.')
+            time.sleep(0.05)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Raises TopicNotFound. The broker forgets it a moment later."""

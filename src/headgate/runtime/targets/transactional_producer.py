@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -105,15 +104,10 @@ class TransactionalProducer:
             time.sleep(0.02)
 
     def close(self) -> None:
-        """Give back its threads. Between two transactions that takes milliseconds."""
-        self._producer.close()
+        """Give back its threads. Librdkafka ends a producer with its last reference. Its own `close` would try to abort and to
+        flush first, and warn if it cannot."""
+        del self._producer
 
     def abandon(self) -> None:
-        """Give back its threads without waiting: a broker that is away would be waited for."""
-        threading.Thread(target=self._purge_and_close, name="abandoned-producer", daemon=True).start()
-
-    def _purge_and_close(self) -> None:
-        with suppress(KafkaException, RuntimeError):
-            self._producer.purge()
-        with suppress(KafkaException, RuntimeError):
-            self._producer.close()
+        """The same without waiting: a request to a broker that is away may be under way."""
+        threading.Thread(target=self.close, name="abandoned-producer", daemon=True).start()
