@@ -20,6 +20,7 @@ from headgate.runtime.errors import (
     Fenced,
     OutputTooLarge,
     ProgressHidden,
+    ProgressLost,
     RecordTooLarge,
     TargetTopicGone,
     TargetTopicReplaced,
@@ -226,6 +227,21 @@ def test_progress_is_found_behind_many_aborted_and_foreign_records(once: Once) -
     found = once.open().begin(2)
     assert found is not None
     assert (found.number, found.positions) == (1, at(5))
+
+
+def test_progress_that_was_deleted_is_missed(once: Once) -> None:
+    once.create()
+    target = once.open()
+    target.begin(1)
+    write(target, batch(1, 0, 1), ("a", "1"))
+    name = once.progress().name
+    once.cluster.delete_topic(name)
+    assert eventually(lambda: name not in once.cluster.topics({name}), 30)
+    once.progress().ensure()
+    target._known = None  # as after a commit without an answer
+    with pytest.raises(ProgressLost):
+        write(target, batch(2, 1, 2), ("b", "2"))
+    assert once.held() == [("a", "1")]
 
 
 def test_a_slot_that_another_task_had_is_empty_for_the_next(once: Once) -> None:

@@ -190,9 +190,8 @@ class ProgressLost(RunError, code="RUN-0141"):
     """A target that keeps the progress of its task has lost it. How much of the last batch it has is not known."""
 
     task: str
-    number: int
     MESSAGE = "the target of {task} has lost the progress of the task"
-    DETAIL = "The catalog knows of batch {number}. The target may have more, so continuing could write rows twice."
+    DETAIL = "Nobody knows whether it has the last batch, so continuing could write rows twice."
     HINT = "Restore the topic whose name begins with headgate-progress, or drop the sink and create it again."
 
 

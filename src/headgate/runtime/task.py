@@ -115,7 +115,7 @@ class Task:
         own = self._fence()
         stored = self._store.ledger(self.id)
         if own is None and self.target.commit == "own" and stored is not None and stored.number > 0:
-            raise ProgressLost(f'"{self.name}"', stored.number)
+            raise ProgressLost(f'"{self.name}"')
         ledger = own or stored or self._first_ledger()
         if ledger != stored:
             self._store.advance(stored, ledger, None)

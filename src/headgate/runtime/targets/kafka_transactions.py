@@ -32,6 +32,7 @@ from headgate.runtime.crash_points import crash_point, is_armed
 from headgate.runtime.errors import (
     Fenced,
     OutputTooLarge,
+    ProgressLost,
     RecordTooLarge,
     TargetTopicReplaced,
     TransactionFailed,
@@ -128,8 +129,10 @@ class KafkaTransactions(KafkaTarget):
         return self._known
 
     def _own(self, held: ProgressRecord) -> ProgressRecord:
-        if held.epoch != self._epoch:
+        if held.epoch > self._epoch:
             raise self._fenced(held.epoch, self._epoch)
+        if held.epoch < self._epoch:
+            raise ProgressLost(f'sink "{self.sink.name}"')
         return held
 
     def _check_id(self, held: ProgressRecord, topic: Topic) -> None:
