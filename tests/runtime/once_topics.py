@@ -95,11 +95,13 @@ def read_committed(brokers: str, topic: str) -> list[Pair]:
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         while True:
-            for message in consumer.consume(1000, 5.0):
-                if (error := message.error()) is None:
-                    found.append((_text(message.key()), _text(message.value())))
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    return found
+            message = consumer.poll(1.0)
+            if message is None:
+                continue
+            if (error := message.error()) is None:
+                found.append((_text(message.key()), _text(message.value())))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return found
     finally:
         consumer.close()
 

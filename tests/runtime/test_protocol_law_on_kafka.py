@@ -27,7 +27,7 @@ from tests.runtime.memory_ports import Pause, Row, rows_of
 from tests.runtime.once_topics import Once, Pair, frame
 from tests.runtime.test_protocol_law import Crash, LawTarget, Protocol
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(900)]
 
 _topics = count()
 
