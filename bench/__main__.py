@@ -19,6 +19,7 @@ from bench import (
     changes,
     compatibility,
     decoding,
+    delivery,
     language,
     mappers,
     pipeline,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "wide": wide.run,
     "world": world.run,
     "pipeline": pipeline.run,
+    "delivery": delivery.run,
     "tasks": tasks.run,
     "changes": changes.run,
 }

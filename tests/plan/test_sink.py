@@ -13,6 +13,7 @@ from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import (
     ClockInFilter,
     ColumnTwice,
+    ExactlyOnceInRealTime,
     KeyWithoutFormat,
     NotSupportedYet,
     SinkFeedsItself,
@@ -429,7 +430,6 @@ def test_a_sink_needs_a_topic(world: Planning) -> None:
         (f"{TO} FORMAT JSON SCHEMA {REGISTRY}", "FORMAT JSON SCHEMA of a sink"),
         (f"{TO} FORMAT CSV WITH 3 COLUMNS", "FORMAT CSV of a sink"),
         (f"{TO} FORMAT AVRO USING SCHEMA '\"int\"'", "FORMAT AVRO USING SCHEMA of a sink"),
-        (f"{TO} FORMAT JSON WITH (DELIVERY = 'exactly once')", "DELIVERY of a sink"),
         (f"{TO} FORMAT JSON WITH (LATENCY = 'real time')", "LATENCY of a sink"),
         (f"{TO} {AVRO} (VALUE SCHEMA ID 3)", "VALUE SCHEMA ID of a sink"),
     ],
@@ -440,9 +440,16 @@ def test_what_comes_later_is_refused_by_name_and_never_passed_over(world: Planni
     assert caught.value.what == what
 
 
-def test_delivery_at_least_once_and_a_snapshot_are_what_there_is(world: Planning) -> None:
+def test_delivery_at_least_once_and_a_snapshot_are_the_defaults(world: Planning) -> None:
     with_ = "WITH (DELIVERY = 'at least once', SNAPSHOT = true, ON ERROR = HALT)"
-    assert sink(world, f"s FROM sold {TO} FORMAT JSON {with_}").topic == "out"
+    assert sink(world, f"s FROM sold {TO} FORMAT JSON {with_}") == sink(world, f"s FROM sold {TO} FORMAT JSON")
+
+
+def test_a_sink_delivers_exactly_once_if_asked_but_not_in_real_time(world: Planning) -> None:
+    exactly = "DELIVERY = 'exactly once'"
+    assert sink(world, f"s FROM sold {TO} FORMAT JSON WITH ({exactly})").delivery == "exactly once"
+    with pytest.raises(ExactlyOnceInRealTime):
+        sink(world, f"s FROM sold {TO} FORMAT JSON WITH ({exactly}, LATENCY = 'real time')")
 
 
 def test_a_sink_does_not_write_to_the_topic_that_it_reads(world: Planning) -> None:

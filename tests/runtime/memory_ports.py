@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.errors import LeaseLost
 from headgate.catalog.positions import KafkaPosition, KafkaRecord, Position, Positions, furthest, limited
-from headgate.catalog.tasks import Quarantined, QuarantineFolder, require_ledger
+from headgate.catalog.tasks import ProgressSlot, Quarantined, QuarantineFolder, require_ledger
 from headgate.runtime.errors import ComputationFailed, Fenced
 from headgate.runtime.ports import (
     Append,
@@ -158,12 +158,16 @@ class MemoryTopic:
     """A target that holds no ledger: rows become visible one by one."""
 
     commit: Literal["own", "catalog"] = "catalog"
+    ledger: Ledger | None = None
 
     def __init__(self, *, keyed: bool) -> None:
         self.keyed = keyed
         self.takes: frozenset[type[Changes]] = frozenset({Upsert if keyed else Append})
         self.rows: list[Row] = []
         self.pause: Pause = lambda _: None
+
+    def bounded(self, limit: Limit) -> Limit:
+        return limit
 
     def begin(self, epoch: int) -> Ledger | None:
         return None
@@ -198,6 +202,9 @@ class MemoryTable:
         self.ledger: Ledger | None = None
         self.epoch = 0
         self.pause: Pause = lambda _: None
+
+    def bounded(self, limit: Limit) -> Limit:
+        return limit
 
     def begin(self, epoch: int) -> Ledger | None:
         if self.epoch > epoch:
@@ -265,6 +272,9 @@ class MemoryStore:
 
     def task_uuid(self, task: int) -> str:
         return f"{task:032x}"
+
+    def progress_slot(self, task: int) -> ProgressSlot:
+        return ProgressSlot("p", task)
 
     def next_epoch(self, task: int) -> int:
         self._starts += 1

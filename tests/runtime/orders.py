@@ -32,24 +32,27 @@ CREATE SOURCE {name} FROM KAFKA CONNECTION kafka (TOPIC '{name}')
   FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
 CREATE VIEW {name}_dear AS SELECT id, upper(item) AS what, price FROM {name} WHERE price >= 100;
 CREATE SINK {name}_sink FROM {name}_dear INTO KAFKA CONNECTION kafka (TOPIC '{name}_out')
-  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
+  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry WITH (DELIVERY = '{delivery}');
 """
 
 
 class Orders:
     """A topic of orders. Order n costs n, and its key is n in decimal digits."""
 
-    def __init__(self, brokers: str, registry: str, topic: str, partitions: int = 2) -> None:
+    def __init__(
+        self, brokers: str, registry: str, topic: str, partitions: int = 2, delivery: str = "at least once"
+    ) -> None:
         self.topic = topic
         self.out = f"{topic}_out"
-        self.pipeline = PIPELINE.format(name=topic)
+        self.pipeline = PIPELINE.format(name=topic, delivery=delivery)
         self._brokers = brokers
         self._schema = fastavro.parse_schema(ORDER)
         with RegistryClient([registry]) as client:
             self._frame = struct.pack(">bi", 0, client.register(f"{topic}-value", Schema(json.dumps(ORDER))))
         admin = AdminClient({"bootstrap.servers": brokers})
         admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
-        self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "log_level": 0})
+        once = {"enable.idempotence": True}  # a broker that dies must not make it repeat an order
+        self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "log_level": 0, **once})
 
     def put(self, numbers: range) -> None:
         """Write these orders, acknowledged on return."""
@@ -73,6 +76,25 @@ class Orders:
         )
         try:
             return self._read(consumer, wanted, patience)
+        finally:
+            consumer.close()
+
+    def counted(self) -> Counter[int]:
+        """How often each order is in the output now, for a reader of committed records."""
+        settings = {"bootstrap.servers": self._brokers, "group.id": "look", "log_level": 0}
+        consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
+        found: Counter[int] = Counter()
+        try:
+            partitions = consumer.list_topics(self.out, 30).topics[self.out].partitions
+            consumer.assign([TopicPartition(self.out, p, 0) for p in partitions])
+            left = len(partitions)
+            while left:
+                for message in consumer.consume(1000, 5.0):
+                    if message.error() is None:
+                        found[self._number(message.value() or b"")] += 1
+                    else:
+                        left -= 1  # the end of a partition
+            return found
         finally:
             consumer.close()
 

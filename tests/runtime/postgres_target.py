@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import dump_positions, load_positions
 from headgate.runtime.errors import Fenced
-from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Upsert, Written
+from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
 
 LEDGER = """CREATE TABLE IF NOT EXISTS hg_ledger (
   task text PRIMARY KEY, generation bigint NOT NULL, number bigint NOT NULL, epoch bigint NOT NULL,
@@ -37,6 +37,9 @@ class PostgresTarget:
         key = "PRIMARY KEY" if keyed else "NOT NULL"
         self._connection.execute(LEDGER)
         self._connection.execute(f"CREATE TABLE IF NOT EXISTS {table} (key text {key}, value bigint)".encode())
+
+    def bounded(self, limit: Limit) -> Limit:
+        return limit
 
     def begin(self, epoch: int) -> Ledger | None:
         """The first ledger row has no positions: it only holds the epoch."""

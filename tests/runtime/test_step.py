@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Positions
-from headgate.runtime.ports import Batch, Upsert
+from headgate.runtime.ports import Batch, Limit, Upsert
 from headgate.runtime.step import KafkaStep, difference, part_of
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,13 @@ class Topics:
     def contents(self, _: object) -> Upsert:
         return Upsert(self._frame(self.held), ("key",))
 
-    def send(self, records: DataFrame) -> None:
+    def bounded(self, limit: Limit) -> Limit:
+        return limit
+
+    def fitting_rows(self, start: KafkaPosition, end: KafkaPosition, most_bytes: int) -> int:
+        return 40
+
+    def write_records(self, records: DataFrame, _: Batch) -> None:
         rows = [(bytes(row["key"]).decode(), row["value"]) for row in records.collect()]
         self.sent.append(len(rows))
         for key, value in rows:

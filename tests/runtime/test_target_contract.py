@@ -1,4 +1,4 @@
-"""The contract of `Target`, for every implementation: those in memory, Kafka topics, and a PostgreSQL table."""
+"""The contract of `Target`, for every implementation: those in memory, Kafka topics with and without transactions, and a PostgreSQL table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Positions
+from headgate.catalog.tasks import ProgressSlot
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
 from headgate.connectors.options import ConnectionOptions
 from headgate.embedded.world import World
 from headgate.plan.definitions import PRESENT, RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Target, Upsert
+from headgate.runtime.source import READER
 from headgate.runtime.targets.kafka import KafkaTarget
+from headgate.runtime.targets.kafka_progress import ProgressTopic
+from headgate.runtime.targets.kafka_transactions import KafkaTransactions
 from headgate.schema.types import Bigint, Field, Record, Text
 from tests.runtime.memory_ports import NO_SESSION, MemoryTable, MemoryTopic, Row, frame, rows_of
 from tests.runtime.postgres_target import PostgresTarget
@@ -89,22 +93,34 @@ class Kafka(OnSpark):
         self._cluster = KafkaCluster(ConnectionOptions("kafka", (("BROKER", (brokers,)),)))
         self._cluster.create_topic(self.name, NewTopicOptions(2))
 
-    def open(self) -> Target:
+    @property
+    def sink(self) -> SinkDefinition:
         columns = Record((Field("key", Text(), nullable=False), Field("value", Bigint(), nullable=True)))
         value = RecordEncoding("JSON", ("key", "value"), columns)
         key = RecordEncoding("TEXT", ("key",), Record(columns.fields[:1])) if self.keyed else None
         envelope: SinkEnvelope = "UPSERT" if self.keyed else "NONE"
-        sink = SinkDefinition(self.name, 1, self.name, 1, value, key, envelope)
-        return KafkaTarget(sink, self._cluster)
+        return SinkDefinition(self.name, 1, self.name, 1, value, key, envelope)
+
+    def open(self) -> Target:
+        return KafkaTarget(self.sink, self._cluster)
 
     def held(self, target: Target) -> list[Row]:
         if self.keyed:
             found = target.contents(self.session).rows.collect()
         else:
-            reader = self.session.read.format("kafka").options(**self._cluster.spark())
+            reader = self.session.read.format("kafka").options(**self._cluster.spark(), **READER)
             found = reader.option("subscribe", self.name).load().select("value").collect()
         values = [json.loads(bytes(row["value"])) for row in found]
         return sorted((value["key"], value["value"]) for value in values)
+
+
+class KafkaOnce(Kafka):
+    """The same topics, written in transactions. Each has a slot of its own in one progress topic."""
+
+    def open(self) -> Target:
+        slot = ProgressSlot("contract", int(self.name.rpartition("_")[2]))
+        progress = ProgressTopic(self._cluster, slot, f"uuid of {self.name}", self.name)
+        return KafkaTransactions(self.sink, self._cluster, TASK, progress)
 
 
 class Postgres(OnSpark):
@@ -120,7 +136,7 @@ class Postgres(OnSpark):
         return sorted((row["key"], row["value"]) for row in target.contents(self.session).rows.collect())
 
 
-Kind = type[MemoryTopic | MemoryTable] | type[Kafka | Postgres]
+Kind = type[MemoryTopic | MemoryTable] | type[Kafka | KafkaOnce | Postgres]
 
 
 def _harnesses(*kinds: Kind, keyed: Sequence[bool] = (True, False)) -> pytest.MarkDecorator:
@@ -135,9 +151,9 @@ def _harnesses(*kinds: Kind, keyed: Sequence[bool] = (True, False)) -> pytest.Ma
     return pytest.mark.parametrize("harness", parameters, indirect=True)
 
 
-every_target = _harnesses(MemoryTopic, MemoryTable, Kafka, Postgres)
-own_ledger = _harnesses(MemoryTable, Postgres)
-keyed_target = _harnesses(MemoryTopic, MemoryTable, Kafka, Postgres, keyed=[True])
+every_target = _harnesses(MemoryTopic, MemoryTable, Kafka, KafkaOnce, Postgres)
+own_ledger = _harnesses(MemoryTable, KafkaOnce, Postgres)
+keyed_target = _harnesses(MemoryTopic, MemoryTable, Kafka, KafkaOnce, Postgres, keyed=[True])
 
 
 @pytest.fixture
@@ -147,8 +163,9 @@ def harness(request: pytest.FixtureRequest) -> Harness:
         return Memory(kind, keyed)
     session: SparkSession = request.getfixturevalue("session")
     world: World = request.getfixturevalue("world")
-    if kind is Kafka:
-        return Kafka(session, keyed, world.ensure("kafka")["kafka"])
+    if issubclass(kind, Kafka):
+        topic: Kafka = kind(session, keyed, world.ensure("kafka")["kafka"])
+        return topic
     return Postgres(session, keyed, world.ensure("postgres")["postgres"])
 
 
@@ -196,7 +213,7 @@ def test_a_changed_key_without_a_row_is_deleted(harness: Harness, target: Target
     assert harness.held(target) == [("b", 2), ("d", 5)]
 
 
-@_harnesses(Kafka, Postgres, keyed=[True])
+@_harnesses(Kafka, KafkaOnce, Postgres, keyed=[True])
 def test_a_key_that_is_marked_as_absent_is_deleted(harness: Harness, target: Target) -> None:
     target.begin(1)
     write(target, harness, [("a", 1), ("b", 2)], batch(1, 0, 2), [])
@@ -252,7 +269,7 @@ def test_an_older_writer_is_fenced_off(harness: Harness, target: Target) -> None
         newer.close()
 
 
-@_harnesses(Kafka, keyed=[False])
+@_harnesses(Kafka, KafkaOnce, keyed=[False])
 def test_nothing_is_visible_in_an_append_topic_before_all_is_computed(harness: Harness, target: Target) -> None:
     _fails_without_a_trace(harness, target)
 

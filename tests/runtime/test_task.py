@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog.positions import KafkaPosition, Position, Positions
 from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import Fenced, RowNotEncodable, SparkGone, TaskFailed
+from headgate.runtime.errors import Fenced, OutputTooLarge, ProgressLost, RowNotEncodable, SparkGone, TaskFailed
 from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded
 from headgate.runtime.task import ATTEMPTS, Step, Task
 from tests.runtime.memory_ports import (
@@ -173,9 +173,39 @@ def test_a_target_with_its_own_ledger_needs_no_mark() -> None:
     setup.fail_writes(ValueError("no"))
     with pytest.raises(TaskFailed):
         setup.run()
-    assert setup.shared.mark is None
+    assert setup.shared.mark == Mark(None, 1)  # only the attempt is counted
     setup.mend()
     assert setup.run(rows=1) == 1
+    assert setup.shared.mark is None
+
+
+def test_failed_attempts_at_a_target_with_its_own_ledger_halve_its_batches_too() -> None:
+    setup = Setup(MemoryTable(keyed=False))
+    setup.fail_writes(OutputTooLarge("task"))
+    for _ in range(ATTEMPTS):
+        with pytest.raises(OutputTooLarge):
+            setup.run(rows=4)
+        setup.start()
+    setup.mend()
+    assert setup.run(rows=4) == 2
+
+
+def test_a_target_may_bound_its_batches() -> None:
+    setup = Setup()
+    setup.target.bounded = lambda limit: Limit(1)  # type: ignore[method-assign]
+    assert setup.run(rows=4) == 1
+
+
+def test_a_target_that_has_lost_its_ledger_halts_the_task() -> None:
+    setup = Setup(MemoryTable(keyed=False))
+    setup.task.begin()
+    setup.start()
+    assert setup.run() == 3  # that there is none before the first batch is as it should be
+    assert isinstance(setup.target, MemoryTable)
+    setup.target.ledger = None
+    setup.start()
+    with pytest.raises(ProgressLost):
+        setup.run()
 
 
 def test_the_targets_own_ledger_decides_over_the_catalogs_copy() -> None:

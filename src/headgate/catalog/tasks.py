@@ -66,6 +66,15 @@ def require_ledger(expected: Ledger | None, found: Ledger | None, task: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressSlot:
+    """Where a task keeps its progress if its target is a topic: the uuid of the project, which names the progress topic, and
+    the number of a partition of it that no other task of the project has."""
+
+    project: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """The end of an attempt that may have written something, and how many attempts there were since the last commit.
 

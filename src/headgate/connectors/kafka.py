@@ -22,7 +22,14 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from headgate.connectors import errors
 from headgate.connectors.options import ConnectionOptions, pem_text
@@ -176,6 +183,19 @@ class KafkaCluster:
             offsets[partition.topic][partition.partition] = result.offset
         return offsets
 
+    def offset_range(self, name: str, partition: int) -> tuple[int, int]:
+        """The first and the next offset of one partition. Unlike in `offsets`, records of open transactions count."""
+        where, every = TopicPartition(name, partition), IsolationLevel.READ_UNCOMMITTED
+
+        def offset(spec: OffsetSpec) -> int:
+            wanted = {where: spec}
+            found = self._request(
+                "read the offsets", lambda c: c.list_offsets(wanted, isolation_level=every, request_timeout=TIMEOUT)
+            )
+            return int(found[where].offset)
+
+        return offset(OffsetSpec.earliest()), offset(OffsetSpec.latest())
+
     def offsets_at_time(self, topic: Topic, timestamp: int) -> dict[int, int]:
         """The first offset of every partition at or after a time, in milliseconds since 1970. A partition without such a
         record gets its end."""
@@ -265,6 +285,28 @@ class KafkaCluster:
             raise errors.TopicRefused(name, error.reason) from error.__cause__
         return True
 
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have at least so many partitions, with leaders on return. Raises TopicRefused."""
+        wanted = [NewPartitions(name, total)]
+        try:
+            self._request("add partitions", lambda c: c.create_partitions(wanted, operation_timeout=TIMEOUT))
+        except errors.KafkaFailed as error:
+            # Somebody else may have added them.
+            if _code(error.__cause__) != KafkaError.INVALID_PARTITIONS or self.topic(name).partitions < total:
+                raise errors.TopicRefused(name, error.reason) from error.__cause__
+        self._wait_for_partitions(name, total)
+
+    def _wait_for_partitions(self, name: str, total: int) -> None:
+        """Requests go by what the client last heard of the topic, so it is asked for it until it has heard of all partitions."""
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            known = self._client().list_topics(name, timeout=TIMEOUT).topics[name].partitions.values()
+            if len(known) >= total and all(partition.leader >= 0 for partition in known):
+                return
+            if time.monotonic() >= deadline:
+                raise errors.BrokerUnreachable(self.brokers, f'Partitions of topic "{name}" have no leader.')
+            time.sleep(0.05)
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Raises TopicNotFound. The broker forgets it a moment later."""
         self._request("delete the topic", lambda c: c.delete_topics([name], operation_timeout=TIMEOUT))
@@ -322,6 +364,10 @@ class KafkaCluster:
                 raise errors.BrokerUnreachable(self.brokers, f"No answer within {TIMEOUT:.0f} seconds.") from error
         self._refused_login = None
         return answers
+
+    def failure(self, what: str, error: KafkaException, topic: str | None = None) -> errors.ConnectorError:
+        """Our error for what a producer or consumer of this cluster raised."""
+        return self._connector_error(what, error, topic)
 
     def _connector_error(self, what: str, error: KafkaException, topic: str | None) -> errors.ConnectorError:
         """Our error for one of the broker. A refused login hides behind brokers that seem to be down."""

@@ -20,6 +20,7 @@ ErrorPolicy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 SchemaChangePolicy: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
 SourceEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
 SinkEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
+Delivery: TypeAlias = Literal["at least once", "exactly once"]
 Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 RecordSide: TypeAlias = Literal["key", "value"]
 Section: TypeAlias = Literal["key", "error", "value", "after", "metadata", "header"]
@@ -268,6 +269,7 @@ class SinkDefinition:
     headers: HeadersColumn | None = None
     compression: Compression | None = None
     on_error: ErrorPolicy = "HALT"
+    delivery: Delivery = "at least once"
 
     def registry(self, side: RecordSide) -> ConnectionRef:
         """The registry that has the schemas of a side, which must have one."""

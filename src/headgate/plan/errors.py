@@ -394,6 +394,19 @@ class SinkKeyNotOfSource(PlanError, code="PLN-0311"):
     )
 
 
+class ExactlyOnceInRealTime(PlanError, code="PLN-0380"):
+    """A sink asks for exactly-once delivery and for real time."""
+
+    sink: str
+    MESSAGE = 'sink "{sink}" cannot deliver exactly once in real time'
+    DETAIL = (
+        "Exactly once means that readers see a batch whole. In real time records are written one by one as they come."
+    )
+    HINT = (
+        "Leave out DELIVERY = 'exactly once' or LATENCY = 'real time'. A topic with a key ends up the same either way."
+    )
+
+
 class ColumnInUse(PlanError, code="PLN-0411"):
     """A column of a source gets another name while queries or sinks use it."""
 

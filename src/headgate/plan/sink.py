@@ -78,6 +78,7 @@ def plan_new_sink(
     Spark knows. ``comments`` says whether comments of the catalog are docs where the statement has none."""
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
+    _check_delivery(statement, name)
     _refuse_later_features(statement)
     check_key_options(statement, name)
     chain = chain_of(catalog, relation.id)
@@ -111,6 +112,7 @@ def plan_new_sink(
         headers_column(catalog, relation, statement),
         statement.kafka.options.compression_type,
         statement.with_options.on_error,
+        statement.with_options.delivery,
     )
     return sink, tuple(_notices(relation, statement, sink, unstable))
 
@@ -129,11 +131,16 @@ def _value(
     return replace(made, left_out=tuple(path for path in statement.pending if len(path) > 1))
 
 
+def _check_delivery(statement: CreateSink, name: str) -> None:
+    """Spark's real-time mode writes records before its boundaries are committed, so it may repeat them."""
+    if statement.with_options.delivery == "exactly once" and statement.with_options.latency == "real time":
+        raise errors.ExactlyOnceInRealTime(name)
+
+
 def _refuse_later_features(statement: CreateSink) -> None:
     """Raises for options that the grammar has and no sink supports yet, so that none is ignored silently."""
     options = statement.with_options
     later = {
-        "DELIVERY": options.delivery != "at least once",
         "LATENCY": options.latency is not None,
     }
     _refuse(later)

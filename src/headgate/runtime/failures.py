@@ -56,19 +56,24 @@ _PATH = re.compile(r'(?:\bat |^)\$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
 
 def unknown_schema_id(error: BaseException) -> int | None:
     """The id that a batch met and that no schema is known for, if that is what failed it."""
-    found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", _message_of(error))
+    found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", message_of(error))
     return int(found[1]) if found else None
 
 
 def records_are_gone(error: BaseException) -> bool:
     """Whether a read asked for records that the topic does not have any more."""
-    text = _message_of(error)
+    text = message_of(error)
     return any(said in text for said in ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost"))
 
 
 def record_is_too_large(error: BaseException) -> bool:
     """Whether the broker refused a record because its topic takes none of that size."""
-    return "RecordTooLargeException" in _message_of(error)
+    return "RecordTooLargeException" in message_of(error)
+
+
+def result_is_too_large(error: BaseException) -> bool:
+    """Whether a job had more to give to the driver than Spark lets it have."""
+    return "spark.driver.maxResultSize" in message_of(error)
 
 
 def translated(
@@ -77,7 +82,7 @@ def translated(
     """The error to be shown. ``sources`` are those that were read; ``brokers`` are those of their cluster."""
     if isinstance(error, HeadgateError):
         return error
-    text = _message_of(error)
+    text = message_of(error)
     told = _STOPPED.search(text)
     reader = next((one for one in sources if told and one.id == int(told["source"])), None)
     if told is not None and reader is not None:
@@ -157,7 +162,7 @@ def _read_again(reader: SourceReader, partition: int, offset: int, side: str) ->
     return None if record is None else record[0 if side == "key" else 1]
 
 
-def _message_of(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The text of an error. Spark is asked for the text of its own errors, and Spark may be dead by then."""
     try:
         return str(error)

@@ -26,7 +26,7 @@ from typing import Literal, Protocol, TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import Position, Positions
-from headgate.catalog.tasks import Ledger as Ledger, Mark as Mark, Quarantined, QuarantineFolder
+from headgate.catalog.tasks import Ledger as Ledger, Mark as Mark, ProgressSlot, Quarantined, QuarantineFolder
 from headgate.connectors.kafka import Topic
 from headgate.plan.definitions import PRESENT
 from headgate.runtime.errors import ComputationFailed
@@ -116,6 +116,9 @@ class LedgerStore(Protocol):
 
     def task_uuid(self, task: int) -> str:
         """What identifies a task outside of the catalog: two projects may share a cluster or a database."""
+
+    def progress_slot(self, task: int) -> ProgressSlot:
+        """Where a task keeps its progress whose target is a topic."""
 
     def next_epoch(self, task: int) -> int:
         """A new epoch for a task that starts: larger than all before it, also of engines that had the lease earlier."""
@@ -311,6 +314,9 @@ class Target(Protocol):
     def commit(self) -> Literal["own", "catalog"]:
         """Who moves the ledger: `own`, the target in the transaction that writes the rows; `catalog`, the catalog after the
         write, which is therefore repeated after a crash from the ledger to at least the mark."""
+
+    def bounded(self, limit: Limit) -> Limit:
+        """How large its next batch may be at most, given the limit of the scheduler."""
 
     def begin(self, epoch: int) -> Ledger | None:
         """Fence off smaller epochs, durably where the target can. The ledger that it holds, None if it holds none. Raises

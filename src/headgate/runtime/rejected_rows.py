@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.plan.definitions import AT, TaskDefinition, spark_name
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import RowNotEncodable
+from headgate.runtime.failures import message_of
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import NOTHING_REJECTED, ManyRejected, Rejected
 from headgate.runtime.quarantine import QuarantineFiles, quarantined
@@ -90,7 +91,7 @@ class SinkRejects:
             session.catalog.dropTempView(source)
 
     def explain(self, session: SparkSession, error: BaseException) -> BaseException:
-        if BAD_ROW not in _words(error):
+        if BAD_ROW not in message_of(error):
             return error
         name, records = self._target.sink.name, self._input.accepted()
         if records is None or not self.finds_records:
@@ -104,11 +105,3 @@ class SinkRejects:
             return RowNotEncodable(name, "it does not fit its schema")
         place = row["topic"], row["partition"], row["offset"]
         return RowNotEncodable(name, row["reason"], row["path"], row["expected"], *place)
-
-
-def _words(error: BaseException) -> str:
-    """The text of an error. Spark is asked for the text of its own errors, and Spark may be dead by then."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - py4j has several for it
-        return ""

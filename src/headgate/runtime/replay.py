@@ -340,13 +340,14 @@ class _Replay:
 
     def _send_once(self, changed: DataFrame) -> None:
         output = self.plan.output(self.session, self.input.changes(changed))
-        self.target.send(compute_before_write(self.target.records(output, self.count), self.count))
+        records = self.target.records(output, self.count)
+        self.target.send(records if self.target.atomic else compute_before_write(records, self.count))
 
     def _blames_a_record(self, failure: HeadgateError) -> bool:
         """Whether the write failed for a record, and may be tried with others. A topic without keys may already have some of
         those that were sent with a record that is too large, and must not get them again."""
-        keyed = self.target.sink.envelope == "UPSERT"
-        return isinstance(failure, ComputationFailed | SchemaChanged) or (keyed and isinstance(failure, RecordTooLarge))
+        again = self.target.sink.envelope == "UPSERT" or self.target.atomic
+        return isinstance(failure, ComputationFailed | SchemaChanged) or (again and isinstance(failure, RecordTooLarge))
 
     # What becomes of them
 

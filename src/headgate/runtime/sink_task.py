@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
+from headgate.connectors.kafka import KafkaCluster
 from headgate.plan.definitions import TaskDefinition, spark_name
 from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
 from headgate.runtime.errors import ComputationFailed
@@ -18,6 +19,8 @@ from headgate.runtime.rejected_rows import SinkRejects
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
+from headgate.runtime.targets.kafka_progress import ProgressTopic
+from headgate.runtime.targets.kafka_transactions import KafkaTransactions
 from headgate.runtime.task import Task
 from headgate.schema.render import spark_identifier
 
@@ -40,12 +43,20 @@ def sink_task(
         source, clients, definition.id, f'sink "{definition.name}"', brokers,
         f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
     )  # fmt: skip
-    target, plan = KafkaTarget(definition.sink, cluster), SinkPlan(definition)
+    target, plan = _target(definition, cluster, store), SinkPlan(definition)
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
         step=step, rejects=SinkRejects(definition, input_, target, files), guard=guard, on_notice=on_notice,
     )  # fmt: skip
+
+
+def _target(definition: TaskDefinition, cluster: KafkaCluster, store: LedgerStore) -> KafkaTarget:
+    sink, id_ = definition.sink, definition.id
+    if sink.delivery == "at least once":
+        return KafkaTarget(sink, cluster)
+    progress = ProgressTopic(cluster, store.progress_slot(id_), store.task_uuid(id_), sink.name)
+    return KafkaTransactions(sink, cluster, id_, progress)
 
 
 class SinkPlan:

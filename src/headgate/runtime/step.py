@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from headgate.catalog.positions import Positions, distance
+from headgate.catalog.positions import KafkaPosition, Position, Positions, distance
 from headgate.plan.definitions import DefinitionName
 from headgate.runtime.decode import count_rows
 from headgate.runtime.inputs.kafka import KafkaInput
-from headgate.runtime.ports import Batch, Plan, Upsert
+from headgate.runtime.ports import Batch, Limit, Plan, Upsert
 from headgate.runtime.targets.kafka import KafkaTarget
 
 PART_ROWS = 500_000  # records of the input for which one batch is enough
@@ -47,11 +47,16 @@ class KafkaStep:
 
     def is_last(self, positions: Positions) -> bool:
         """The number of parts is chosen with the first one, and stays."""
-        self._parts = self._parts or max(1, -(-self._size(positions) // self._part_rows))
+        if self._parts == 0:
+            start, end = self._input.begin(), positions[self._input.reader.id]
+            self._parts = max(1, -(-distance(start, end) // self._rows_of_part(start, end)))
         return self._done + 1 >= self._parts
 
-    def _size(self, positions: Positions) -> int:
-        return distance(self._input.begin(), positions[self._input.reader.id])
+    def _rows_of_part(self, start: KafkaPosition, end: Position) -> int:
+        """How many records of the input a batch may be made of: a target may have to hold all of its output in memory."""
+        assert isinstance(end, KafkaPosition)
+        limit = self._target.bounded(Limit(self._part_rows))
+        return min(limit.rows, self._input.fitting_rows(start, end, limit.bytes))
 
     def input_ends(self) -> Positions:
         return {self._input.reader.id: self._input.end()}
@@ -61,28 +66,33 @@ class KafkaStep:
         anew = DefinitionName.of(written).keys != DefinitionName.of(self._plan.definition).keys
         source = self._input.reader.id
         start, end = self._input.begin(), batch.end[source]
+        wanted = None
         if (size := distance(start, end)) > 0:
             self._input.reader.refresh()
             changes = self._plan.compute(session, {source: self._input.read(session, start, end)}, batch)
             assert isinstance(changes, Upsert), "only keyed targets are brought in step"
-            self._write_part(self._target.records(changes, size), self._target.contents(session).rows, anew)
-        elif anew:
-            self._write_part(None, self._target.contents(session).rows, anew)
+            wanted = self._target.records(changes, size)
+        records, missing = self._part(session, wanted, anew)
+        self._target.write_records(records, batch)
         self._done += 1
+        self._missing += missing
         if self._done >= self._parts and self._missing:
             self._on_notice(_notice(self._missing, anew))
 
-    def _write_part(self, wanted: DataFrame | None, held: DataFrame, anew: bool) -> None:
-        """Keys that the target holds and that are not wanted stay, unless all keys are written anew."""
-        held = part_of(held, self._done, self._parts)
-        missing = held
-        if wanted is not None:
-            wanted = part_of(wanted, self._done, self._parts)
-            self._target.send(difference(wanted, held))
-            missing = held.join(wanted.select("key"), "key", "left_anti")
-        self._missing += count_rows(missing)
+    def _part(self, session: SparkSession, wanted: DataFrame | None, anew: bool) -> tuple[DataFrame | None, int]:
+        """The records to write for the next part of the keys, and how many keys the target holds that are not wanted. Those stay,
+        unless all keys are written anew."""
+        if wanted is None and not anew:
+            return None, 0
+        held = part_of(self._target.contents(session).rows, self._done, self._parts)
+        if wanted is None:
+            return tombstones(held, self._target.sink.topic), count_rows(held)
+        wanted = part_of(wanted, self._done, self._parts)
+        records, missing = difference(wanted, held), held.join(wanted.select("key"), "key", "left_anti")
         if anew:
-            self._target.send(tombstones(missing, self._target.sink.topic))
+            gone = tombstones(missing, self._target.sink.topic)
+            records = records.unionByName(gone, allowMissingColumns=True)
+        return records, count_rows(missing)
 
 
 def _notice(missing: int, anew: bool) -> str:

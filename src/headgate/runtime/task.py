@@ -30,7 +30,7 @@ from headgate.catalog.positions import Positions, lag, reaches
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
 from headgate.processes import crash_point
-from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone
+from headgate.runtime.errors import ComputationFailed, Fenced, OutputTooLarge, ProgressLost, SparkGone
 from headgate.runtime.failures import own_error
 from headgate.runtime.ports import (
     Batch,
@@ -123,6 +123,8 @@ class Task:
         self.epoch = self._store.next_epoch(self.id)
         own = self._fence()
         stored = self._store.ledger(self.id)
+        if own is None and self.target.commit == "own" and stored is not None and stored.number > 0:
+            raise ProgressLost(f'"{self.name}"')
         ledger = own or stored or self._first_ledger()
         if ledger.positions.keys() != self.inputs.keys():
             ledger = self._ledger_of_other_inputs(ledger)
@@ -130,8 +132,7 @@ class Task:
             self._store.advance(stored, ledger, None)
         for id_, position in ledger.positions.items():
             self.inputs[id_].check(position)
-        if self.target.commit == "catalog":
-            self._mark = self._store.mark(self.id) or NO_MARK
+        self._mark = self._store.mark(self.id) or NO_MARK
         self.ledger = ledger
         self.progress.batch = ledger.number or None
 
@@ -242,7 +243,7 @@ class Task:
         ledger = self._known_ledger()
         if self._mark.attempts >= ATTEMPTS:
             self._drop_mark(f"{self._mark.attempts} attempts at it failed")
-        limit = limit.halved(max(0, self._mark.attempts - ATTEMPTS + 1))
+        limit = self.target.bounded(limit).halved(max(0, self._mark.attempts - ATTEMPTS + 1))
         mark = self._mark.end or {}
         end = {
             id_: self.inputs[id_].choose_end(session, start, limit, available.get(id_), mark.get(id_))
@@ -274,7 +275,8 @@ class Task:
         )
 
     def _save_mark(self, batch: Batch) -> None:
-        """The attempt is counted durably, so that a batch that kills the engine is noticed too."""
+        """The attempt is counted durably, so that a batch that kills the engine is noticed too. For a target with its own
+        ledger it is counted when it has failed (`_failure`), which saves a transaction of the catalog per batch."""
         self._guard()
         if self.target.commit == "catalog":
             self._store.save_mark(self.id, Mark(batch.end, self._mark.attempts + 1))
@@ -372,8 +374,10 @@ class Task:
             error = self._located(session, error, raised)
         known = own_error(error, f'"{self.name}"')
         # A batch that is too large for Spark's memory ends Spark, so that counts against it.
-        if known.retryable and not isinstance(known, SparkGone):
+        if known.retryable and not isinstance(known, SparkGone | OutputTooLarge):
             self._uncount_attempt()
+        elif self._counted and self.target.commit == "own":
+            self._keep_mark()
         return known
 
     def _located(self, session: SparkSession, failed: ComputationFailed, raised: BaseException) -> ComputationFailed:
@@ -396,10 +400,13 @@ class Task:
         self._counted = False
         self._mark = Mark(self._mark.end, self._mark.attempts - 1)
         if self.target.commit == "catalog":
-            try:
-                self._store.save_mark(self.id, self._mark)
-            except HeadgateError as error:
-                log.warning("task %s: its mark was not stored: %s", self.name, error)
+            self._keep_mark()
+
+    def _keep_mark(self) -> None:
+        try:
+            self._store.save_mark(self.id, self._mark)
+        except HeadgateError as error:
+            log.warning("task %s: its mark was not stored: %s", self.name, error)
 
     def _known_ledger(self) -> Ledger:
         assert self.ledger is not None, "begin comes first"

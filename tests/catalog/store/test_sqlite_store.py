@@ -31,12 +31,15 @@ from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.catalog.tasks import (
     Ledger,
     Mark,
+    ProgressSlot,
     Quarantined,
     QuarantineFolder,
     State,
     TaskStatus,
 )
 from headgate.errors import InternalError
+from headgate.sql.script import parse_statement
+from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, START, created
 from tests.catalog.strategies import commits
@@ -424,3 +427,30 @@ def test_a_task_has_a_uuid_from_its_creation_to_its_end(store: SqliteStore, path
         again.commit([ObjectDropped(sink)], cause="statement")
         with pytest.raises(InternalError):
             again.task_uuid(sink)
+
+
+EXACT = "CREATE SINK {} FROM r INTO KAFKA CONNECTION k (TOPIC 't') FORMAT JSON WITH (DELIVERY = 'exactly once')"
+
+
+def test_a_sink_that_delivers_exactly_once_has_the_smallest_free_progress_slot(store: SqliteStore, path: Path) -> None:
+    plain = create(store, Kind.SINK, "plain")
+    first, second = (_create_exact(store, name) for name in ("a", "b"))
+    project = store.progress_slot(first).project
+    assert len(project) == 32
+    assert [store.progress_slot(task) for task in (first, second)] == [ProgressSlot(project, n) for n in (0, 1)]
+    with pytest.raises(InternalError):
+        store.progress_slot(plain)
+    store.commit([ObjectDropped(first)], cause="statement")
+    store.close()
+    with SqliteStore(path) as again:
+        third, fourth = (_create_exact(again, name) for name in ("c", "d"))
+        found = [again.progress_slot(task) for task in (second, third, fourth)]
+        assert found == [ProgressSlot(project, n) for n in (1, 0, 2)]
+
+
+def _create_exact(store: SqliteStore, name: str) -> int:
+    change = created(store.load(), Kind.SINK, name)
+    statement = parse_statement(EXACT.format(name))
+    assert isinstance(statement, CreateSink)
+    store.commit([ObjectCreated(replace(change.object, definition=statement))], cause="statement")
+    return change.object.id

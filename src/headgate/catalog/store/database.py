@@ -137,7 +137,7 @@ def _make_ready(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
 # The formats of the file, in order: `0001_initial.sql`, `0002_….sql`, … A script, once released, is never edited. Number n
 # brings a file of format n-1 to format n; the format stands in `user_version`. All that are missing run in one transaction.
 MIGRATIONS = files("headgate.catalog.store") / "migrations"
-REFUSED = 3  # formats up to this one were never released, and stored definitions in another form
+REFUSED = 4  # formats up to this one were never released, and stored definitions in another form
 
 
 @cache

@@ -10,6 +10,7 @@ from headgate.catalog.store.rows import from_micros, to_micros
 from headgate.catalog.tasks import (
     Ledger,
     Mark,
+    ProgressSlot,
     Quarantined,
     QuarantineFolder,
     State,
@@ -48,6 +49,13 @@ def read_uuid(database: sqlite3.Connection, task: int) -> str:
     if row is None:
         raise InternalError(f"task {task} has no uuid")
     return str(row[0])
+
+
+def read_slot(database: sqlite3.Connection, task: int) -> ProgressSlot:
+    row = database.execute("SELECT uuid, number FROM project, progress_slots WHERE task = ?", (task,)).fetchone()
+    if row is None:
+        raise InternalError(f"task {task} has no progress slot")
+    return ProgressSlot(*row)
 
 
 def write_ledger(database: sqlite3.Connection, expected: Ledger | None, new: Ledger) -> None:

@@ -28,6 +28,7 @@ from headgate.catalog.positions import dump_record, load_record
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource, redacted_statement
 from headgate.catalog.store.codec import definition_text, read_definition, read_type, type_text
 from headgate.sql.query.tree import ColumnRef
+from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -119,7 +120,7 @@ def _field_comments(text: str | None) -> tuple[FieldComment, ...]:
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:
     """Delete what was recorded about a dropped task. History and events stay."""
-    for table in ("task_status", "task_uuids", "ledgers", "marks", "quarantine"):
+    for table in ("task_status", "task_uuids", "progress_slots", "ledgers", "marks", "quarantine"):
         database.execute(f"DELETE FROM {table} WHERE task = ?", (gone,))
     database.execute("DELETE FROM quarantine WHERE object = ?", (gone,))
 
@@ -136,6 +137,19 @@ def _write_desired(database: sqlite3.Connection, old: dict[int, DesiredTaskState
     database.executemany("INSERT OR REPLACE INTO desired VALUES (?,?)", changed)
     uuids = [(i, uuid.uuid4().hex) for i in new.desired.keys() - old.keys()]
     database.executemany("INSERT INTO task_uuids VALUES (?,?)", uuids)
+    with_progress = [i for i, _ in sorted(uuids) if _holds_progress(new.objects[i])]
+    database.executemany(_TAKE_SLOT, [(i,) for i in with_progress])
+
+
+# The smallest number that is free.
+_TAKE_SLOT = """INSERT INTO progress_slots
+    SELECT ?, min(n) FROM (SELECT 0 AS n UNION ALL SELECT number + 1 FROM progress_slots)
+    WHERE n NOT IN (SELECT number FROM progress_slots)"""
+
+
+def _holds_progress(task: Object) -> bool:
+    """Whether the target of a task is a topic that holds its progress."""
+    return isinstance(task.definition, CreateSink) and task.definition.with_options.delivery == "exactly once"
 
 
 _SECRETS: dict[str, type[SecretSource]] = {"sealed": EncryptedSecret, "environment": FromEnvironment, "file": FromFile}

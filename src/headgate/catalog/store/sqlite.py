@@ -30,7 +30,7 @@ from headgate.catalog.secrets import EncryptedSecret, Secret
 from headgate.catalog.store import lease as leases, progress, rows
 from headgate.catalog.store.database import connect, migrate, migrations, transaction
 from headgate.catalog.store.keys import Keys, key_file_beside
-from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder, TaskStatus
+from headgate.catalog.tasks import Ledger, Mark, ProgressSlot, Quarantined, QuarantineFolder, TaskStatus
 
 EPOCHS_PER_LEASE = 2**20  # starts of one task that an engine can count
 REJECTED_AT_ONCE = 500  # rejected records that are stored in one transaction
@@ -88,6 +88,10 @@ class SqliteReader:
         """What identifies a task outside of the catalog, given when it was created. Other catalogs have other ones."""
         with self._reading() as database:
             return progress.read_uuid(database, task)
+
+    def progress_slot(self, task: int) -> ProgressSlot:
+        with self._reading() as database:
+            return progress.read_slot(database, task)
 
     def ledger(self, task: int) -> Ledger | None:
         with self._reading() as database:

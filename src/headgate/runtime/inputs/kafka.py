@@ -116,7 +116,7 @@ class KafkaInput:
         if latest.topic_id != begin.topic_id:
             raise self._replaced()
         end = limited(begin, latest, limit.rows)
-        if (fitting := self._fitting_rows(begin, end, limit.bytes)) < limit.rows:
+        if (fitting := self.fitting_rows(begin, end, limit.bytes)) < limit.rows:
             end = limited(begin, end, fitting)
         if mark is not None:
             end = furthest(end, _kafka(mark))
@@ -127,7 +127,7 @@ class KafkaInput:
             raise ReplanNeeded(self.reader.id, arrived)
         return self._end_before_halting_schema(session, begin, end)
 
-    def _fitting_rows(self, begin: KafkaPosition, end: KafkaPosition, most_bytes: int) -> int:
+    def fitting_rows(self, begin: KafkaPosition, end: KafkaPosition, most_bytes: int) -> int:
         """How many records have about so many bytes. Offsets say nothing about bytes, so some records of a large batch are
         looked at, and then no more for a while."""
         rows = distance(begin, end)

@@ -13,13 +13,13 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions as F
 
 from headgate.catalog.positions import lag
-from headgate.connectors.kafka import KafkaCluster
+from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.definitions import PRESENT, SinkDefinition
 from headgate.processes import crash_point, is_armed
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import RecordTooLarge, TargetTopicGone
 from headgate.runtime.failures import record_is_too_large
-from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Upsert, Written
+from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
 from headgate.runtime.sink_records import SinkRecords
 from headgate.runtime.source import READER
 from headgate.schema.render import spark_identifier
@@ -43,6 +43,7 @@ class KafkaTarget:
 
     takes: frozenset[type[Changes]] = frozenset({Append, Upsert})
     commit: Literal["own", "catalog"] = "catalog"
+    atomic = False  # whether the records of a batch become visible together
 
     def __init__(self, sink: SinkDefinition, cluster: KafkaCluster) -> None:
         self.sink = sink
@@ -55,16 +56,27 @@ class KafkaTarget:
         self._check_topic()
         return None
 
-    def _check_topic(self) -> None:
+    def _check_topic(self) -> Topic:
         """A producer would wait for a missing topic as for a broker."""
         topic = self.cluster.topics({self.sink.topic}).get(self.sink.topic)
         if topic is None:
             raise TargetTopicGone(self.sink.topic, self.sink.name)
         self._partitions = topic.partitions
+        return topic
+
+    def bounded(self, limit: Limit) -> Limit:
+        return limit
 
     def write(self, changes: Changes, batch: Batch, before_commit: Callable[[], None]) -> Written:
         self._check_topic()
-        records = self.records(changes, lag(batch.start, batch.end))
+        return self.write_records(self.records(changes, lag(batch.start, batch.end)), batch, before_commit)
+
+    def write_records(
+        self, records: DataFrame | None, batch: Batch, before_commit: Callable[[], None] = lambda: None
+    ) -> Written:
+        """Write the records of a batch, as `write` does; None for a batch that has none."""
+        if records is None:
+            return Written(0)
         if is_armed("in_write", batch.number):
             self.send(records.limit(max(1, records.count() // 2)))
             crash_point("in_write", batch.number)
@@ -81,7 +93,7 @@ class KafkaTarget:
         match changes:
             case Append(rows, in_one_part):
                 records = self._accepted(rows, columns.accepts_key & columns.accepts_value).select(*self._record())
-                if self.sink.envelope == "UPSERT":
+                if self.sink.envelope == "UPSERT" or self.atomic:
                     return records
                 return compute_before_write(records, read, in_one_part=in_one_part)
             case Upsert(rows, _, _, marked=True):

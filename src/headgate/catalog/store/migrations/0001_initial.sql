@@ -35,6 +35,7 @@ CREATE TABLE columns (
     explicit      TEXT,
     imported      TEXT,
     suppressed    INTEGER NOT NULL,
+    fields        TEXT,  -- comments on fields of records in the column, as JSON: a list of pairs of path and text
     PRIMARY KEY (object, position)
 ) WITHOUT ROWID;
 
@@ -161,6 +162,19 @@ CREATE INDEX quarantine_by_batch ON quarantine (task, batch);
 CREATE TABLE task_uuids (
     task INTEGER PRIMARY KEY,
     uuid TEXT    NOT NULL
+);
+
+-- What identifies the project outside of the catalog: several projects may share a cluster.
+CREATE TABLE project (
+    uuid TEXT NOT NULL
+);
+INSERT INTO project VALUES (lower(hex(randomblob(16))));
+
+-- Tasks whose target is a topic that holds their progress, and the partition of the project's progress topic that each has
+-- for itself. A slot is given with the task's uuid and is free again when the task is dropped.
+CREATE TABLE progress_slots (
+    task   INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL UNIQUE
 );
 
 -- Rejected records of one batch that are too many for this file. They are in a folder of the warehouse.

@@ -1,0 +1,151 @@
+"""Engines and brokers are killed, stopped and woken while records flow: a reader of committed records sees each row once.
+
+`HEADGATE_KILLS` sets how many times; `HEADGATE_KILL_SEED` repeats the moments of another run.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+from headgate.embedded.world import World
+from headgate.runtime.targets.kafka_transactions import KafkaTransactions
+from headgate.serve.client import EngineProcess, start_engine
+from tests.embedded.world_fixtures import eventually, open_world
+from tests.runtime.once_topics import Once, batch, write
+from tests.runtime.orders import CHEAP, Orders
+from tests.runtime.statements import run
+from tests.runtime.test_faults import stop_processes, take_over
+from tests.runtime.test_kill import A_START, KILLS, SEED, _die, _Flow, _flow, _numbers, _progress, _wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(2 * 300 * (KILLS + 4))]
+
+# Before the transaction, in it, between its commit and the catalog's copy of the ledger, and behind both.
+POINTS = (("after_mark", 1), ("in_write", 1), ("after_write", 1), ("after_commit", 1), ("in_write", 2))
+
+
+@pytest.fixture(scope="module")
+def own_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A world whose broker may be killed: nobody else uses it."""
+    yield from open_world(tmp_path_factory)
+
+
+def exact_orders(world: World, topic: str) -> Orders:
+    found = world.ensure("kafka", "registry")
+    return Orders(found["kafka"], found["registry"], topic, delivery="exactly once")
+
+
+def each_once(orders: Orders, flow: _Flow, engine: EngineProcess) -> None:
+    """All orders have arrived, and none of them twice."""
+    wanted = set(range(int(CHEAP), flow.sent))
+    came = orders.arrived(wanted, A_START)
+    assert wanted - came.keys() == set(), f"lost with seed {SEED}: {run(engine, 'SHOW TASKS;')}"
+    assert orders.counted() == Counter(wanted), f"doubled with seed {SEED}"
+
+
+def _goes_on(project: Path, engine: EngineProcess) -> None:
+    """Wait until another batch is committed."""
+    before = _progress(project)
+    assert eventually(lambda: _progress(project) > before, A_START), run(engine, "SHOW TASKS;")
+
+
+def test_an_engine_that_dies_at_any_step_of_a_batch_doubles_nothing(world: World, tmp_path: Path) -> None:
+    orders = exact_orders(world, "once_steps")
+    project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
+    with start_engine(project, environment=environment) as engine:
+        run(engine, orders.pipeline)
+    with _flow(orders) as flow:
+        ahead = 0  # batches that the topic has and the catalog does not know of
+        for point, further in islice(cycle(POINTS), max(len(POINTS), KILLS)):
+            number = max(_numbers(project)) + ahead + further
+            _die(project, {**environment, "HEADGATE_CRASH_AT": f"{point}:{number}"})
+            ahead = int(point == "after_write")
+    with start_engine(project, environment=environment) as engine:
+        each_once(orders, flow, engine)
+
+
+def test_engines_killed_at_random_moments_double_nothing(world: World, tmp_path: Path) -> None:
+    orders = exact_orders(world, "once_kills")
+    project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
+    moments = random.Random(SEED)
+    engine = start_engine(project, environment=environment)
+    try:
+        run(engine, orders.pipeline)
+        with _flow(orders) as flow:
+            for _ in range(KILLS):
+                _wait_for(moments, project)
+                engine.kill()
+                engine = start_engine(project, environment=environment)
+        each_once(orders, flow, engine)
+    finally:
+        engine.kill()
+
+
+def test_brokers_killed_at_random_moments_double_nothing(own_world: World, tmp_path: Path) -> None:
+    orders = exact_orders(own_world, "once_brokers")
+    moments = random.Random(SEED)
+    project = tmp_path / "project"
+    with start_engine(project, environment={"HEADGATE_WORLD": str(own_world.folder)}) as engine:
+        run(engine, orders.pipeline)
+        with _flow(orders) as flow:
+            for _ in range(KILLS):
+                _goes_on(project, engine)
+                time.sleep(moments.uniform(0, 2))
+                own_world.stop_hard("kafka")
+                time.sleep(moments.uniform(0, 5))
+                own_world.ensure("kafka")
+        each_once(orders, flow, engine)
+
+
+def test_a_broker_that_dies_between_the_rows_and_the_commit_neither_loses_nor_doubles(
+    own_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = Once(own_world.ensure("kafka")["kafka"], "once_mid_transaction").create()
+    target = once.open()
+    target.begin(1)
+    write(target, batch(1, 0, 1), ("a", "1"))
+    produce, deaths = KafkaTransactions._produce_rows, iter([True])
+
+    def die_behind_the_rows(self: KafkaTransactions, producer: Producer, rows: pa.Table) -> None:
+        produce(self, producer, rows)
+        producer.flush(10)
+        if next(deaths, False):
+            own_world.stop_hard("kafka")
+            threading.Timer(2.0, own_world.ensure, ["kafka"]).start()
+
+    monkeypatch.setattr(KafkaTransactions, "_produce_rows", die_behind_the_rows)
+    write(target, batch(2, 1, 2), ("b", "2"))
+    write(target, batch(3, 2, 3), ("c", "3"))
+    assert once.held() == [("a", "1"), ("b", "2"), ("c", "3")]
+    once.close()
+
+
+def test_an_engine_that_was_stopped_and_wakes_writes_nothing(world: World, tmp_path: Path) -> None:
+    """It is stopped in the midst of its work, another takes over, and both work on the same sink for a moment."""
+    orders = exact_orders(world, "once_zombie")
+    project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
+    first = start_engine(project, environment=environment)
+    try:
+        run(first, orders.pipeline)
+        with _flow(orders) as flow:
+            _goes_on(project, first)
+            stopped = stop_processes(first)
+            with take_over(project, environment) as second:
+                _goes_on(project, second)
+                for process in stopped:
+                    process.resume()
+                assert eventually(lambda: not any(process.is_running() for process in stopped), A_START)
+                _goes_on(project, second)
+                flow.end()
+                each_once(orders, flow, second)
+    finally:
+        first.kill()
