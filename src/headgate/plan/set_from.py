@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from headgate.catalog.apply import apply
@@ -16,7 +16,13 @@ from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.impact import defaults_of, with_schemas_to_register
 from headgate.plan.plans import ChangeCatalog, RegisterSchema, Skip
 from headgate.plan.sink import plan_new_sink
-from headgate.plan.sink_docs import types_named, with_frozen_docs, without_foreign_docs, without_frozen_docs
+from headgate.plan.sink_docs import (
+    doc_lists,
+    types_named,
+    with_frozen_docs,
+    without_foreign_docs,
+    without_frozen_docs,
+)
 from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.resolve.statements import Context, object_id
@@ -26,7 +32,7 @@ from headgate.schema.formats.avro.tree import to_json
 from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas
-from headgate.sql.registry_formats import Side, subject_name
+from headgate.sql.registry_formats import DocOn, Side, subject_name
 from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.statement import ObjectName
 
@@ -40,7 +46,9 @@ def plan_set_from(statement: AlterSinkFrom, context: Context) -> ChangeCatalog |
     old = definition_of(sink, CreateSink)
     new = _over(old, statement.relation, context.answers.ends)
     needed, notices = plan_new_sink(catalog, new, context.answers.types)
-    new = with_docs_of_relation(catalog, sink, new, needed)
+    kept = without_foreign_docs(catalog, new, needed)
+    lost = tuple(f"{doc.target.sql()} is no part of the sink any more, and is left out" for doc in _docs(new, kept))
+    new = _with_docs_of_relation(catalog, sink, kept, needed)
     needed, notices = plan_new_sink(catalog, new, context.answers.types)
     register = tuple(_schemas(catalog, old, needed))
     if old.relation.id == new.relation.id and not register and sink.body is None:
@@ -50,7 +58,7 @@ def plan_set_from(statement: AlterSinkFrom, context: Context) -> ChangeCatalog |
     check_loops(after, [sink.id])
     effects = tuple(effect for _, effect in register)
     return ChangeCatalog(
-        statement.words, (change,), effects, notices=(*notices, _notice(catalog, sink, old, needed, register))
+        statement.words, (change,), effects, notices=(*notices, *lost, _notice(catalog, sink, old, needed, register))
     )
 
 
@@ -63,12 +71,18 @@ def _over(statement: CreateSink, relation: ObjectName, ends: tuple[int, ...] | N
     return replace(without_frozen_docs(statement), relation=relation, with_options=options, pending=())
 
 
-def with_docs_of_relation(catalog: Catalog, sink: Object, new: CreateSink, needed: SinkDefinition) -> CreateSink:
-    """The sink with the comments of its new relation frozen into it. Docs that the user gave for parts of the old relation
-    alone are left out. Raises PolicyViolated if a doc is missing that a policy requires."""
-    kept = without_foreign_docs(catalog, new, needed)
-    check_policies(sink.name, undocumented(catalog, sink.parent, kept, needed, comments=True))
-    return with_frozen_docs(catalog, kept, needed)
+def _docs(statement: CreateSink, kept: CreateSink) -> Iterator[DocOn]:
+    """The docs of a statement that another form of it lacks."""
+    found = {doc for format_, _ in doc_lists(kept.formats) for doc in format_.docs}
+    for format_, _ in doc_lists(statement.formats):
+        yield from (doc for doc in format_.docs if doc not in found)
+
+
+def _with_docs_of_relation(catalog: Catalog, sink: Object, new: CreateSink, needed: SinkDefinition) -> CreateSink:
+    """The sink with the comments of its new relation frozen into it. Raises PolicyViolated if a doc is missing that a policy
+    requires."""
+    check_policies(sink.name, undocumented(catalog, sink.parent, new, needed, comments=True))
+    return with_frozen_docs(catalog, new, needed)
 
 
 def _change(catalog: Catalog, sink: Object, statement: CreateSink, needed: SinkDefinition) -> DefinitionChanged:
