@@ -69,7 +69,7 @@ class Once:
     @property
     def sink(self) -> SinkDefinition:
         value = RecordEncoding("TEXT", ("value",), Record((Field("value", Text(), nullable=True),)))
-        return SinkDefinition(self.name, 1, self.name, 1, None, value, None, "NONE", "exactly once")
+        return SinkDefinition(self.name, 1, self.name, 1, value, None, "NONE", delivery="exactly once")
 
     def progress(self, timeout: float = 60.0) -> ProgressTopic:
         return ProgressTopic(self.cluster, self.slot, f"uuid of {self.name}", self.name, timeout)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from typing import Any, ClassVar
-from typing import Protocol as TypingProtocol
+from typing import Any, ClassVar, Protocol as TypingProtocol
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headgate.catalog.errors import LeaseLost, LedgerMoved
