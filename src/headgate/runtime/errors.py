@@ -256,7 +256,7 @@ class TransactionFailed(RunError, code="RUN-0144"):
     reason: str
     MESSAGE = 'could not commit a transaction of sink "{sink}"'
     DETAIL = "{reason}"
-    CURE = "Read the detail, which is the broker's own text, and the broker's log. The sink tries again by itself."
+    HINT = "Read the detail, which is the broker's own text, and the broker's log. The sink tries again by itself."
 
 
 class ProgressHidden(RunError, code="RUN-0145"):
