@@ -102,7 +102,7 @@ def test_brokers_killed_at_random_moments_double_nothing(own_world: World, tmp_p
                 time.sleep(moments.uniform(0, 2))
                 own_world.stop_hard("kafka")
                 time.sleep(moments.uniform(0, 5))
-                own_world.ensure("kafka")
+                own_world.start("kafka")
         each_once(orders, flow, engine)
 
 
@@ -120,7 +120,7 @@ def test_a_broker_that_dies_between_the_rows_and_the_commit_neither_loses_nor_do
         producer.flush(10)
         if next(deaths, False):
             own_world.stop_hard("kafka")
-            threading.Timer(2.0, own_world.ensure, ["kafka"]).start()
+            threading.Timer(2.0, own_world.start, ["kafka"]).start()
 
     monkeypatch.setattr(KafkaTransactions, "_produce_rows", die_behind_the_rows)
     write(target, batch(2, 1, 2), ("b", "2"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from typing import Any, cast
 
@@ -80,6 +81,21 @@ def test_what_a_dead_engine_left_open_is_never_seen(once: Once) -> None:
     assert next_.begin(2) is None
     write(next_, batch(1, 0, 1, epoch=2), ("a", "1"))
     assert once.held() == [("a", "1")]
+
+
+def test_the_first_batch_of_a_generation_may_begin_anywhere(once: Once) -> None:
+    """The sink reads another relation, whose positions have nothing to do with those before."""
+    once.create()
+    target = once.open()
+    target.begin(1)
+    write(target, batch(1, 0, 5), ("a", "1"))
+    write(target, replace(batch(2, 0, 3), generation=2), ("b", "2"))
+    found = target.begin(2)
+    assert found is not None
+    assert (found.generation, found.number, found.positions) == (2, 2, at(3))
+    with pytest.raises(Fenced):
+        write(target, replace(batch(3, 5, 6, epoch=2), generation=2), ("c", "3"))
+    assert once.held() == [("a", "1"), ("b", "2")]
 
 
 # Outcomes

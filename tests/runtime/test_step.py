@@ -77,7 +77,7 @@ class Topics:
     def fitting_rows(self, start: KafkaPosition, end: KafkaPosition, most_bytes: int) -> int:
         return 40
 
-    def write_records(self, records: DataFrame, _: Batch) -> None:
+    def write_records(self, records: DataFrame, *_: object) -> None:
         rows = [(bytes(row["key"]).decode(), row["value"]) for row in records.collect()]
         self.sent.append(len(rows))
         for key, value in rows:

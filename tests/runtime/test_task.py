@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -326,7 +328,7 @@ class CountingStep:
     def is_last(self, positions: Positions) -> bool:
         return len(self.ends) + 1 >= self._parts
 
-    def write(self, session: SparkSession, batch: Batch, written: str) -> None:
+    def write(self, session: SparkSession, batch: Batch, written: str, before_commit: Callable[[], None]) -> None:
         self.ends.append(batch.end[SOURCE])
 
     def input_ends(self) -> Positions:

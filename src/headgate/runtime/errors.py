@@ -249,16 +249,14 @@ class TransactionTimeoutRefused(RunError, code="RUN-0143"):
 
 
 class TransactionFailed(RunError, code="RUN-0144"):
-    """The transactions of a batch were aborted again and again. Nothing of them is visible, and the batch is tried again.
-
-    Cure: Read the detail, which is the broker's own text, and the broker's log. The sink tries again by itself.
-    """
+    """The transactions of a batch were aborted again and again. Nothing of them is visible, and the batch is tried again."""
 
     retryable = True
     sink: str
     reason: str
     MESSAGE = 'could not commit a transaction of sink "{sink}"'
     DETAIL = "{reason}"
+    HINT = "Read the detail, which is the broker's own text, and the broker's log. The sink tries again by itself."
 
 
 class ProgressHidden(RunError, code="RUN-0145"):

@@ -326,7 +326,8 @@ class Target(Protocol):
         """Visible and durable on return. An append target shows nothing before all of `changes` is computed.
 
         With commit `own`: calls `before_commit`, which stores rejected records, when everything is computed and nothing is
-        visible yet. Moves its ledger in the same transaction as the rows if it stands at `batch.start`, does nothing if it
+        visible yet. Moves its ledger in the same transaction as the rows if it stands at `batch.start` or the batch begins a
+        new generation, does nothing if it
         stands at `batch.end` with this number, and raises Fenced otherwise. A target without a ledger stands at the start
         of batch 1.
         """

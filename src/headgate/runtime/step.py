@@ -61,38 +61,44 @@ class KafkaStep:
     def input_ends(self) -> Positions:
         return {self._input.reader.id: self._input.end()}
 
-    def write(self, session: SparkSession, batch: Batch, written: str) -> None:
+    def write(
+        self, session: SparkSession, batch: Batch, written: str, before_commit: Callable[[], None] = lambda: None
+    ) -> None:
         """Write what differs in the next part. The same call again, after a crash, writes the rest."""
         anew = DefinitionName.of(written).keys != DefinitionName.of(self._plan.definition).keys
-        source = self._input.reader.id
-        start, end = self._input.begin(), batch.end[source]
-        wanted = None
-        if (size := distance(start, end)) > 0:
-            self._input.reader.refresh()
-            changes = self._plan.compute(session, {source: self._input.read(session, start, end)}, batch)
-            assert isinstance(changes, Upsert), "only keyed targets are brought in step"
-            wanted = self._target.records(changes, size)
-        records, missing = self._part(session, wanted, anew)
-        self._target.write_records(records, batch)
+        records = self._wanted(session, batch)
+        if records is not None or anew:
+            records = self._part(records, self._target.contents(session).rows, anew)
+        self._target.write_records(records, batch, before_commit)
         self._done += 1
-        self._missing += missing
         if self._done >= self._parts and self._missing:
             self._on_notice(_notice(self._missing, anew))
 
-    def _part(self, session: SparkSession, wanted: DataFrame | None, anew: bool) -> tuple[DataFrame | None, int]:
-        """The records to write for the next part of the keys, and how many keys the target holds that are not wanted. Those stay,
-        unless all keys are written anew."""
-        if wanted is None and not anew:
-            return None, 0
-        held = part_of(self._target.contents(session).rows, self._done, self._parts)
-        if wanted is None:
-            return tombstones(held, self._target.sink.topic), count_rows(held)
-        wanted = part_of(wanted, self._done, self._parts)
-        records, missing = difference(wanted, held), held.join(wanted.select("key"), "key", "left_anti")
-        if anew:
-            gone = tombstones(missing, self._target.sink.topic)
-            records = records.unionByName(gone, allowMissingColumns=True)
-        return records, count_rows(missing)
+    def _wanted(self, session: SparkSession, batch: Batch) -> DataFrame | None:
+        """The records that the plan gives for all that the input has; None if it has nothing."""
+        source = self._input.reader.id
+        start, end = self._input.begin(), batch.end[source]
+        if (size := distance(start, end)) == 0:
+            return None
+        self._input.reader.refresh()
+        changes = self._plan.compute(session, {source: self._input.read(session, start, end)}, batch)
+        assert isinstance(changes, Upsert), "only keyed targets are brought in step"
+        return self._target.records(changes, size)
+
+    def _part(self, wanted: DataFrame | None, held: DataFrame, anew: bool) -> DataFrame | None:
+        """What to write for the next part of the keys. Keys that the target holds and that are not wanted stay, unless all keys
+        are written anew."""
+        held = part_of(held, self._done, self._parts)
+        missing, records = held, None
+        if wanted is not None:
+            wanted = part_of(wanted, self._done, self._parts)
+            records = difference(wanted, held)
+            missing = held.join(wanted.select("key"), "key", "left_anti")
+        self._missing += count_rows(missing)
+        if not anew:
+            return records
+        deleted = tombstones(missing, self._target.sink.topic)
+        return deleted if records is None else records.unionByName(deleted, allowMissingColumns=True)
 
 
 def _notice(missing: int, anew: bool) -> str:

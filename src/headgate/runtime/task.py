@@ -65,9 +65,10 @@ class Step(Protocol):
     def is_last(self, positions: Positions) -> bool:
         """Whether the next part is the last one."""
 
-    def write(self, session: SparkSession, batch: Batch, written: str) -> None:
+    def write(self, session: SparkSession, batch: Batch, written: str, before_commit: Callable[[], None]) -> None:
         """Write the difference between what the target holds and what the plan gives, for the next part of the keys.
-        ``written`` is the definition with which the target was written."""
+        ``written`` is the definition with which the target was written. A target with its own ledger moves it, and calls
+        ``before_commit`` first, as in `Target.write`."""
 
     def input_ends(self) -> Positions:
         """Where the inputs end now."""
@@ -233,7 +234,8 @@ class Task:
         if step is None:
             self._write(session, batch)
         else:
-            step.write(session, batch, self._known_ledger().definition)
+            stored = partial(self._reject, session, batch, with_inputs=False)
+            step.write(session, batch, self._known_ledger().definition, stored)
         self._crash("after_write", batch.number)
         self._commit(session, batch, with_inputs=step is None)
         self._crash("after_commit", batch.number)
@@ -329,8 +331,12 @@ class Task:
         self._store.reject(self.id, batch.number, chain(few, records), folders)
         return None, ()
 
-    def _reject(self, session: SparkSession, batch: Batch) -> None:
-        self._store.reject(self.id, batch.number, *self._rejected_records(batch, self._rejected(session)))
+    def _reject(self, session: SparkSession, batch: Batch, *, with_inputs: bool = True) -> None:
+        whole = (
+            with_inputs or batch.definition == self.plan.definition
+        )  # the parts before the last one count the same rows
+        found = self._rejected(session, with_inputs=with_inputs, with_target=whole)
+        self._store.reject(self.id, batch.number, *self._rejected_records(batch, found))
 
     def _rejected_records(
         self, batch: Batch, rejected: Sequence[Rejected]

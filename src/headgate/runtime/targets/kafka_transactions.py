@@ -118,7 +118,8 @@ class KafkaTransactions(KafkaTarget):
         most = BATCH_BYTES
         with suppress(ConnectorError, KeyError, ValueError):  # the login may not be allowed to see the settings
             most = int(self.cluster.topic_config(self.sink.topic)["max.message.bytes"])
-        return {**self.cluster.librdkafka(), "batch.size": max(1, min(BATCH_BYTES, most - FRAME_BYTES))}
+        codec = {} if self.sink.compression is None else {"compression.type": self.sink.compression}
+        return {**self.cluster.librdkafka(), **codec, "batch.size": max(1, min(BATCH_BYTES, most - FRAME_BYTES))}
 
     def _resume(self) -> ProgressRecord:
         """The progress, which is read anew after an unknown outcome. The first look disturbs nobody: a newer engine that has
@@ -134,6 +135,12 @@ class KafkaTransactions(KafkaTarget):
         if held.epoch < self._epoch:
             raise ProgressLost(f'sink "{self.sink.name}"')
         return held
+
+    def _check_topic(self) -> Topic:
+        topic = super()._check_topic()
+        if self._known is not None:
+            self._check_id(self._known, topic)
+        return topic
 
     def _check_id(self, held: ProgressRecord, topic: Topic) -> None:
         if held.topic_id not in ("", topic.id):
@@ -152,10 +159,8 @@ class KafkaTransactions(KafkaTarget):
     def write_records(
         self, records: DataFrame | None, batch: Batch, before_commit: Callable[[], None] = lambda: None
     ) -> Written:
-        if self._known is not None:
-            self._check_id(self._known, self._check_topic())
-            if self._after(batch, self._known) is None:
-                return Written(0)
+        if self._known is not None and self._after(batch, self._known) is None:
+            return Written(0)
         rows = None if records is None else self._collected(records)
         self._measure(rows, lag(batch.start, batch.end))
         before_commit()
@@ -163,12 +168,12 @@ class KafkaTransactions(KafkaTarget):
         return Written(0 if rows is None else rows.num_rows)
 
     def _after(self, batch: Batch, held: ProgressRecord) -> ProgressRecord | None:
-        """The progress after a batch; None if the topic has the batch. Raises Fenced for a batch that does not follow. The first
-        batch of a new generation follows whatever was written: the sink reads another source then."""
+        """The progress after a batch; None if the topic has the batch. Raises Fenced for a batch that does not follow."""
         if held.number == batch.number and held.stands_at(batch.end) and held.epoch <= batch.epoch:
             return None
         follows = batch.number == 1 if held.positions is None else held.stands_at(batch.start)
-        follows = follows or batch.generation > held.generation
+        # The first batch of a generation may begin anywhere: the sink reads another relation now.
+        follows = follows or (batch.generation > held.generation and batch.number == held.number + 1)
         if held.epoch > batch.epoch or not follows:
             raise self._fenced(held.epoch, batch.epoch)
         return replace(
