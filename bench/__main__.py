@@ -23,6 +23,7 @@ from bench import (
     mappers,
     pipeline,
     queries,
+    sinks,
     statements,
     tasks,
     wide,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "wide": wide.run,
     "world": world.run,
     "pipeline": pipeline.run,
+    "sinks": sinks.run,
     "tasks": tasks.run,
     "changes": changes.run,
 }

@@ -427,8 +427,6 @@ def test_a_sink_needs_a_topic(world: Planning) -> None:
         ("INTO KAFKA BROKER 'b:1' TOPIC 'out' FORMAT JSON", "KAFKA BROKER in a sink"),
         (f"{TO} HEADERS item FORMAT JSON", "HEADERS of a sink"),
         (f"{TO} FORMAT JSON ENVELOPE DEBEZIUM", "ENVELOPE DEBEZIUM of a sink"),
-        (f"{TO} FORMAT PROTOBUF {REGISTRY}", "FORMAT PROTOBUF of a sink"),
-        (f"{TO} FORMAT JSON SCHEMA {REGISTRY}", "FORMAT JSON SCHEMA of a sink"),
         (f"{TO} FORMAT CSV WITH 3 COLUMNS", "FORMAT CSV of a sink"),
         (f"{TO} FORMAT AVRO USING SCHEMA '\"int\"'", "FORMAT AVRO USING SCHEMA of a sink"),
         (f"{TO} FORMAT JSON WITH (DELIVERY = 'exactly once')", "DELIVERY of a sink"),

@@ -6,7 +6,6 @@ or more consequences for each dependent. `*` in a view follows at any depth.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +21,8 @@ from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
+from headgate.plan.publish.schemas import next_schema, published_record
+from headgate.plan.relations import named_types
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.source import keep_column_ids, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
@@ -29,16 +30,12 @@ from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
-from headgate.schema.formats.avro.read import from_avro as avro_type
-from headgate.schema.formats.avro.read import load_tree
-from headgate.schema.formats.avro.tree import to_json
-from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record
-from headgate.schema.written import WrittenSchema
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.registry_formats import FrozenSchema, PendingId, Side, subject_name
+from headgate.sql.registry_formats import FrozenSchema, PendingId, RegistryFormat, Side, subject_name
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Create, Kind
@@ -237,13 +234,16 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         frozen = frozen_schemas(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
             continue
-        old = load_tree(frozen[-1].schema)
-        new = next_version(old, load_tree(encoded.schema), _with_defaults(catalog, planned, encoded))
-        if not differs(old, new):
-            continue
-        schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
-        register.append((side, RegisterSchema(_registry(planned), subject_name(planned.topic, side), schema)))
+        old = _frozen_schema(encoded, frozen[-1])
+        schema = next_schema(old, encoded, _with_defaults(catalog, planned, encoded), named_types(catalog))
+        if schema is not None:
+            register.append((side, RegisterSchema(_registry(planned), subject_name(planned.topic, side), schema)))
     return SinkChange(sink, statement, tuple(register)) if register else None
+
+
+def _frozen_schema(encoded: RecordEncoding, frozen: FrozenSchema) -> WrittenSchema:
+    """The schema that is frozen into a sink, in the format of the side that it belongs to."""
+    return WrittenSchema(frozen.schema, format=SchemaFormat.from_words(encoded.encoding))
 
 
 def _with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
@@ -282,9 +282,9 @@ def check_sink_schemas(sink: Object, needed: SinkDefinition, own: SinkDefinition
 
 def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
     """The columns whose values do not fit the old schema."""
-    if old.schema is None or new.schema is None:
+    if old.written is None or new.written is None:
         return
-    changes = diff(_avro_record(old.schema), _avro_record(new.schema))
+    changes = diff(published_record(old.written), published_record(new.written))
     changed = {
         change.path[0]
         for change in changes
@@ -297,8 +297,11 @@ def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> 
     """Raises SinkKeyChanges if keys would be written with other bytes than those in the topic."""
     if written is None or needed.key is None:
         return
-    avro = needed.key.schema
-    now, target = (_avro_record(avro), Target.AVRO_KEY) if avro is not None else (needed.key.record, Target.TEXT_KEY)
+    schema = needed.key.written
+    if schema is not None:
+        now, target = published_record(schema), Target.AVRO_KEY
+    else:
+        now, target = needed.key.record, Target.TEXT_KEY
     broken = [c for c in diff(written, now) if verdict(c, target).level is Level.BREAKING]
     if broken:
         reasons = tuple(f"{change.describe()}: {verdict(change, target).reason}" for change in broken)
@@ -308,9 +311,10 @@ def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> 
 def _written_key(sink: Object) -> Record | None:
     """The type of the keys in a sink's topic, from its frozen schema or its definition; None if neither has it."""
     formats = definition_of(sink, CreateSink).formats
-    frozen = frozen_schemas(format_of(formats, "KEY"), "KEY")
-    if frozen:
-        return _avro_record(frozen[-1].schema)
+    format_ = format_of(formats, "KEY")
+    frozen = frozen_schemas(format_, "KEY")
+    if frozen and isinstance(format_, RegistryFormat):
+        return published_record(WrittenSchema(frozen[-1].schema, format=SchemaFormat.from_words(format_.kind)))
     return sink.body if isinstance(sink.body, Record) else None
 
 
@@ -334,12 +338,6 @@ def _with_key_type(sink: Object, written: Record | None) -> DefinitionChanged | 
 def needed_sink(catalog: Catalog, sink: Object) -> SinkDefinition:
     """A sink of the catalog with the schemas that its relation needs now."""
     return plan_new_sink(catalog, definition_of(sink, CreateSink))[0]
-
-
-def _avro_record(schema: str) -> Record:
-    record = avro_type(schema)
-    assert isinstance(record, Record)
-    return record
 
 
 def _registry(plan: SinkDefinition) -> int:

@@ -17,6 +17,13 @@ from headgate.plan.chain import chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
+from headgate.plan.publish.schemas import (
+    check_bytes,
+    check_format_options,
+    json_schema_side,
+    protobuf_side,
+    resolved,
+)
 from headgate.plan.relations import fields_without_column, key_columns, key_field_hints, named_types
 from headgate.resolve.statements import object_id, topic_name
 from headgate.schema.formats.avro.write import to_avro
@@ -36,9 +43,9 @@ def subjects(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...
     """The schemas that a sink registers: side, subject and schema."""
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", sink.key), ("VALUE", sink.value))
     return tuple(
-        (side, subject_name(sink.topic, side), WrittenSchema(encoding.schema))
+        (side, subject_name(sink.topic, side), written)
         for side, encoding in sides
-        if encoding is not None and encoding.schema is not None
+        if encoding is not None and (written := encoding.written) is not None
     )
 
 
@@ -67,6 +74,7 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     if withheld := fields_without_column(relation):
         raise withheld[0]
     keys = _key(catalog, relation, statement)
+    check_format_options(statement.formats, name, keyed=bool(keys))
     _check_rows(relation, name, unstable)
     _check_growth(catalog, relation, statement, name)
     envelope = _envelope(statement, name, keys)
@@ -263,20 +271,34 @@ def _is_excluded_key(statement: CreateSink, column: str, keys: Sequence[Column])
 def _side(
     catalog: Catalog, relation: Object, format_: Format, side: Side, columns: Sequence[Column], sink: str
 ) -> RecordEncoding:
-    record = _record(catalog, relation, columns)
+    record, resolve = _record(catalog, relation, columns), named_types(catalog)
     names = tuple(c.name for c in columns)
     match format_:
         case RegistryFormat(kind="AVRO"):
-            return _avro(catalog, format_, side, record, names)
+            encoding = _avro(catalog, format_, side, record, names)
+        case RegistryFormat(kind="JSON SCHEMA"):
+            encoding = json_schema_side(format_, side, record, resolve)
+        case RegistryFormat(kind="PROTOBUF"):
+            encoding = protobuf_side(format_, side, record, resolve)
         case JsonFormat():
-            return RecordEncoding("JSON", names, record)
+            encoding = RecordEncoding("JSON", names, record)
         case TextFormat() | BytesFormat():
-            word: Literal["TEXT", "BYTES"] = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
-            if len(columns) != 1:
-                raise errors.SinkFormatNeedsOneColumn(sink, word, side.lower(), len(columns))
-            return RecordEncoding(word, names, record)
+            encoding = _one_column(format_, side, record, sink)
         case _:
             raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
+    return replace(encoding, record=resolved(encoding.record, resolve))
+
+
+def _one_column(format_: TextFormat | BytesFormat, side: Side, record: Record, sink: str) -> RecordEncoding:
+    """A value of these formats is never null: the record would be a tombstone."""
+    word: Literal["TEXT", "BYTES"] = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
+    if len(record.fields) != 1:
+        raise errors.SinkFormatNeedsOneColumn(sink, word, side.lower(), len(record.fields))
+    if word == "BYTES":
+        check_bytes(record, sink, side)
+    if side == "VALUE":
+        record = replace(record, fields=(replace(record.fields[0], nullable=False),))
+    return RecordEncoding(word, (record.fields[0].name,), record)
 
 
 def _record(catalog: Catalog, relation: Object, columns: Sequence[Column]) -> Record:
