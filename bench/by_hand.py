@@ -104,7 +104,8 @@ def main(what: str, *arguments: str) -> None:
             brokers, topic, schema_id, records = arguments
             fill(session, brokers, topic, int(schema_id), int(records))
         else:
-            run(session, *arguments, settings=(READER, WRITER) if what == "run-tuned" else ({}, {}))
+            brokers, topic, out, checkpoint = arguments
+            run(session, brokers, topic, out, checkpoint, (READER, WRITER) if what == "run-tuned" else ({}, {}))
     finally:
         session.stop()
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.decode import evaluate_once
@@ -57,7 +58,9 @@ def written(session: SparkSession, made: RecordEncoding, rows: Sequence[Any]) ->
     """The bytes of each row, or the path and reason of a row that is not accepted."""
     whole = Field("row", made.record, False)
     table = pa.Table.from_struct_array(pa.array([stored(row, made.record) for row in rows], arrow_type(whole)))
-    frame = session.createDataFrame(table, to_spark(made.record)).coalesce(1)
+    schema = to_spark(made.record)
+    assert isinstance(schema, StructType)
+    frame = session.createDataFrame(table, schema).coalesce(1)
     writer, row = RecordWriter(made), row_of(made)
     accepted = writer.accepts(row)
     checked = frame.select(
@@ -119,11 +122,13 @@ def expected(value: Any, type_: Type, word: str) -> Any:
         case Record(fields) if value is not None:
             return {f.name: expected(value[f.name], f.type, word) for f in fields}
         case Array(element):
-            empty = [] if word == "PROTOBUF" else None
-            return empty if value is None else [expected(one, element, word) for one in value]
+            if value is None:
+                return [] if word == "PROTOBUF" else None
+            return [expected(one, element, word) for one in value]
         case Map(inner):
-            nothing = {} if word == "PROTOBUF" else None
-            return nothing if value is None else {key: expected(one, inner, word) for key, one in value.items()}
+            if value is None:
+                return {} if word == "PROTOBUF" else None
+            return {key: expected(one, inner, word) for key, one in value.items()}
         case Json() if value is not None:
             return _numbers(_loads(value))
         case _:

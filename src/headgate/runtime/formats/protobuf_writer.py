@@ -183,7 +183,8 @@ class BatchEncoder:
                 for value, change in zip(row, self._json, strict=True)
             ]
             # Deterministic: the order of a map is the same when a batch is written again.
-            return self._class(**dict(zip(self._names, converted, strict=True))).SerializeToString(deterministic=True)
+            message = self._class(**dict(zip(self._names, converted, strict=True)))
+            return bytes(message.SerializeToString(deterministic=True))
         except (TypeError, ValueError, RecursionError):
             return None
 
@@ -251,12 +252,12 @@ class _JsonValues:
                 return partial(_change_fields, changes) if changes else None
             case Array(element):
                 each = self._element(index, field, element)
-                return None if each is None else lambda items: [each(item) for item in items]
+                return None if each is None else partial(_change_items, each)
             case Map(value):
                 of_value = index.values_of(field)
                 assert of_value is not None
                 each = self._element(index, of_value, value)
-                return None if each is None else lambda items: {key: each(item) for key, item in items.items()}
+                return None if each is None else partial(_change_values, each)
             case _:
                 return None
 
@@ -276,6 +277,14 @@ class _JsonValues:
 
 def _unless_null(change: Convert | None) -> Convert | None:
     return None if change is None else lambda value: None if value is None else change(value)
+
+
+def _change_items(change: Convert, items: list[Any]) -> list[Any]:
+    return [change(item) for item in items]
+
+
+def _change_values(change: Convert, items: dict[str, Any]) -> dict[str, Any]:
+    return {key: change(item) for key, item in items.items()}
 
 
 def _change_fields(changes: Sequence[tuple[str, Convert]], record: dict[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def differs(old: Schema, new: Schema) -> bool:
 
 
 def _next(old: Schema, new: Schema, defaults: t.Type | None) -> Schema:
-    kept = {key: old[key] for key in ("description", "default") if key in old}
+    kept: Schema = {key: old[key] for key in ("description", "default") if key in old}
     made: Schema = {**kept, **{key: value for key, value in new.items() if key != "description"}}
     for word in _BRANCHES:
         if word in new:
