@@ -132,7 +132,7 @@ class Bench:
         """``tuned``: with Headgate's client settings instead of the defaults."""
         self._site.create_topic(out, PARTITIONS)
         what = "run-tuned" if tuned else "run"
-        printed = _by_hand(what, self._site.brokers, topic, out, str(self._site.folder / "by-hand"))
+        printed = _by_hand(what, self._site.brokers, topic, out, str(self._site.folder / f"checkpoint-{out}"))
         course, rows = Course(), 0
         for line in printed.splitlines():
             read, at, cpu = json.loads(line)

@@ -28,7 +28,7 @@ from headgate.runtime.errors import ComputationFailed, QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
 from headgate.runtime.relations import RelationFrames, SystemRows
 from headgate.runtime.source import Arrived, SourceReader
-from headgate.runtime.spool import SCHEMA, Address, Spool, arrow_stream, push
+from headgate.runtime.spool import Address, Spool, arrow_stream, push
 from headgate.runtime.values import Json, json_rows, with_text_times
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
@@ -159,7 +159,7 @@ class BatchQuery:
         limit = self._request.select.query.limit
         if limit is not None and limit <= FEW_ROWS and not self._counts and self._collect(frame, limit):
             return
-        pushed = frame.mapInArrow(push(address, self._spool.token), SCHEMA).collect()
+        pushed = push(frame, address, self._spool.token)
         self._bad_records = {id_: _counted(seen) for id_, seen in self._counts.items()}
         self._spool.finish({row["part"]: row["data"] for row in pushed})
 

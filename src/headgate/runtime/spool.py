@@ -17,10 +17,12 @@ import struct
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 
 from headgate.errors import InternalError
 from headgate.runtime.errors import AnswerNotRead, DiskFull
@@ -35,7 +37,7 @@ BUFFER = 256 << 10
 PATIENCE, PATIENCE_IF_OTHERS_WAIT = 30.0, 2.0
 UNFED = 1.0  # seconds after which a query without rows may be waiting for a slot
 
-SCHEMA = "part int, rows long, data binary"
+_PARTS = "part int, rows long, data binary"
 _HELLO = struct.Struct("!32siq")  # token, partition, and the attempt's id, which grows from attempt to attempt
 _SIZE = struct.Struct("!Q")
 _TAKEN = b"k"
@@ -48,14 +50,19 @@ Batches = Iterable[pa.RecordBatch]
 # in a worker
 
 
-def push(address: Address, token: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow` that sends rows to a spool. A job of it returns one row for each partition: the
-    number of its rows, and the rows themselves if they were few enough to be returned."""
+def push(frame: DataFrame, address: Address, token: str) -> list[Row]:
+    """Send the rows of a frame to a spool. Returns one row for each partition: the number of its rows, and the rows
+    themselves if they were few enough to be returned.
+
+    The columns travel as one, because PySpark looks up each column of `mapInArrow` among all others: for 2,000 columns that
+    was a third of the CPU time of a query.
+    """
 
     def send_partition(batches: Batches) -> Iterator[pa.RecordBatch]:
-        yield _Partition(address, token).send(batches)
+        rows = (pa.RecordBatch.from_struct_array(batch.column(0)) for batch in batches)
+        yield _Partition(address, token).send(rows)
 
-    return send_partition
+    return frame.select(F.struct("*").alias("row")).mapInArrow(send_partition, _PARTS).collect()
 
 
 class _Partition:
