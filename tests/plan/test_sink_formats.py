@@ -13,7 +13,6 @@ from headgate.plan.errors import SinkFormatNeedsOneColumn
 from headgate.plan.impact import plan_follow
 from headgate.plan.plans import RegisterSchema
 from headgate.plan.publish.errors import (
-    FullnameWithoutKey,
     InvalidMessageName,
     OptionOfOtherFormat,
     OptionOfOtherSide,
@@ -134,7 +133,6 @@ def _named(type_: Type) -> bool:
         (f"FORMAT PROTOBUF {REGISTRY} (VALUE FULLNAME 'a.b-c')", InvalidMessageName),
         (f"FORMAT PROTOBUF {REGISTRY} (VALUE FULLNAME '')", InvalidMessageName),
         (f"FORMAT PROTOBUF {REGISTRY} (NULL DEFAULTS)", OptionOfOtherFormat),
-        (f"FORMAT AVRO {REGISTRY} (KEY FULLNAME 'a.b')", FullnameWithoutKey),
         ("FORMAT BYTES", SinkFormatNeedsOneColumn),
     ],
 )

@@ -24,10 +24,12 @@ from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.publish.schemas import next_schema, published_record
 from headgate.plan.relations import named_types
 from headgate.plan.sink import plan_new_sink
+from headgate.plan.sink_options import SIDES
 from headgate.plan.source import keep_column_ids, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
 from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.events import change_event
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
 from headgate.schema.render import print_type
@@ -235,9 +237,10 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = _frozen_schema(encoded, frozen[-1])
-        schema = next_schema(old, encoded, _with_defaults(catalog, planned, encoded), named_types(catalog))
+        schema = next_schema(old, encoded, defaults_of(catalog, planned, encoded), named_types(catalog))
         if schema is not None:
-            register.append((side, RegisterSchema(_registry(planned), subject_name(planned.topic, side), schema)))
+            registry = planned.registry(SIDES[side])
+            register.append((side, RegisterSchema(registry, subject_name(planned.topic, side), schema)))
     return SinkChange(sink, statement, tuple(register)) if register else None
 
 
@@ -246,13 +249,14 @@ def _frozen_schema(encoded: RecordEncoding, frozen: FrozenSchema) -> WrittenSche
     return WrittenSchema(frozen.schema, format=SchemaFormat.from_words(encoded.encoding))
 
 
-def _with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
+def defaults_of(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
     """The columns of one side with the defaults that the fields of the source have."""
     relation = catalog.get(sink.relation)
     columns = {column.name: column for column in relation.columns}
     names = zip(encoded.columns, encoded.names or encoded.columns, strict=True)
     fields = ((_source_field(catalog, relation, columns[column]), name) for column, name in names)
-    return Record(tuple(replace(field, name=name) for field, name in fields))
+    row = Record(tuple(replace(field, name=name) for field, name in fields))
+    return change_event(row) if encoded.as_event else row
 
 
 def _source_field(catalog: Catalog, relation: Object, column: Column) -> Field:
@@ -285,10 +289,13 @@ def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
     if old.written is None or new.written is None:
         return
     changes = diff(published_record(old.written), published_record(new.written))
+    depth = 1 if new.as_event else 0  # the columns are fields of `before` and `after`
     changed = {
-        change.path[0]
+        change.path[depth]
         for change in changes
-        if not isinstance(change, FieldRemoved) and verdict(change, Target.READER).level is not Level.SAFE
+        if len(change.path) > depth
+        and not isinstance(change, FieldRemoved)
+        and verdict(change, Target.READER).level is not Level.SAFE
     }
     yield from (c for c, name in zip(new.columns, new.names or new.columns, strict=True) if name in changed)
 
@@ -338,11 +345,6 @@ def _with_key_type(sink: Object, written: Record | None) -> DefinitionChanged | 
 def needed_sink(catalog: Catalog, sink: Object) -> SinkDefinition:
     """A sink of the catalog with the schemas that its relation needs now."""
     return plan_new_sink(catalog, definition_of(sink, CreateSink))[0]
-
-
-def _registry(plan: SinkDefinition) -> int:
-    assert plan.registry is not None
-    return plan.registry
 
 
 # statements

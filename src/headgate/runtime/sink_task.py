@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
@@ -15,6 +14,7 @@ from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Append, Batch, Changes, InputRange, LedgerStore, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
+from headgate.runtime.rejected_rows import SinkRejects
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
@@ -44,7 +44,7 @@ def sink_task(
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
-        step=step, guard=guard, on_notice=on_notice,
+        step=step, rejects=SinkRejects(definition, input_, target, files), guard=guard, on_notice=on_notice,
     )  # fmt: skip
 
 

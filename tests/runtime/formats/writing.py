@@ -8,17 +8,15 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession, functions as F
 from pyspark.sql.types import StructType
 
 from headgate.plan.definitions import RecordEncoding
-from headgate.runtime.decode import evaluate_once
+from headgate.runtime.decode import evaluate_once, side_reader
 from headgate.runtime.formats.arrow_reader import arrow_type, stored
-from headgate.runtime.formats.readers import side_reader
+from headgate.runtime.formats.json_text import json_text
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.runtime.formats.writers import RecordWriter, row_of
-from headgate.runtime.json_text import json_text
 from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.formats.jsonschema import to_json_schema

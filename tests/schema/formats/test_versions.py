@@ -7,10 +7,8 @@ from hypothesis import assume, given
 
 from headgate.schema import types as t
 from headgate.schema.errors import UnsupportedType
-from headgate.schema.formats.jsonschema import to_json_schema
-from headgate.schema.formats.jsonschema import version as json_version
-from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf
-from headgate.schema.formats.protobuf import version as protobuf_version
+from headgate.schema.formats.jsonschema import to_json_schema, version as json_version
+from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf, version as protobuf_version
 from headgate.schema.parse import parse_type
 from tests.laws import examples
 from tests.schema import strategies as s

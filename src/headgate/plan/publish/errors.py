@@ -25,14 +25,6 @@ class OptionOfOtherFormat(PlanError, code="PLN-0351"):
     HINT = "Leave the option out."
 
 
-class FullnameWithoutKey(PlanError, code="PLN-0352"):
-    """A sink has a name for the schema of its keys and no KEY clause."""
-
-    sink: str
-    MESSAGE = 'KEY FULLNAME names the schema of keys, but sink "{sink}" has no key'
-    HINT = "Add KEY (<column>, …), or leave the option out."
-
-
 class OptionOfOtherSide(PlanError, code="PLN-0353"):
     """An option for values is written in KEY FORMAT, or one for keys in VALUE FORMAT."""
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from headgate.plan.definitions import RecordEncoding
 from headgate.plan.publish import errors
 from headgate.schema.encodings import type_of_schema
+from headgate.schema.events import change_event
 from headgate.schema.formats.avro import write as avro
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json as avro_json
 from headgate.schema.formats.jsonschema import version as json_version
 from headgate.schema.formats.jsonschema.write import to_json_schema
-from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf
-from headgate.schema.formats.protobuf import version as protobuf_version
+from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf, version as protobuf_version
 from headgate.schema.formats.protobuf.write import is_identifier
 from headgate.schema.render import print_type
 from headgate.schema.types import Bytes, Enum, Json, Record, Text, Type, Uuid, map_named
@@ -43,28 +43,35 @@ def _resolved(type_: Type, resolve: Resolve) -> Type:
     return map_named(type_, lambda named: _resolved(resolve(named), resolve))
 
 
-def json_schema_side(format_: RegistryFormat, side: Side, record: Record, resolve: Resolve) -> RecordEncoding:
+def json_schema_side(
+    format_: RegistryFormat, side: Side, record: Record, resolve: Resolve, *, as_event: bool = False
+) -> RecordEncoding:
     """The side as JSON. A FULLNAME is the title of its schema."""
-    schema = to_json_schema(record, title=full_name(format_.write_options, side), resolve=resolve)
+    published = change_event(record) if as_event else record
+    schema = to_json_schema(published, title=full_name(format_.write_options, side), resolve=resolve)
     names = tuple(f.name for f in record.fields)
-    return RecordEncoding("JSON SCHEMA", names, record, json.dumps(schema, ensure_ascii=False))
+    return RecordEncoding("JSON SCHEMA", names, record, json.dumps(schema, ensure_ascii=False), as_event=as_event)
 
 
-def protobuf_side(format_: RegistryFormat, side: Side, record: Record, resolve: Resolve) -> RecordEncoding:
+def protobuf_side(
+    format_: RegistryFormat, side: Side, record: Record, resolve: Resolve, *, as_event: bool = False
+) -> RecordEncoding:
     """The side as a message. A FULLNAME is its package and its name."""
     given = full_name(format_.write_options, side)
     full = NAMES[side] if given is None else given
     if not all(map(is_identifier, full.split("."))):
         raise errors.InvalidMessageName(full, f"{side} FULLNAME")
     package, _, name = full.rpartition(".")
-    file = to_protobuf(resolved(record, resolve), name=name, package=package)
-    return RecordEncoding("PROTOBUF", tuple(f.name for f in record.fields), record, print_proto(file))
+    whole = resolved(record, resolve)
+    file = to_protobuf(change_event(whole) if as_event else whole, name=name, package=package)
+    names = tuple(f.name for f in record.fields)
+    return RecordEncoding("PROTOBUF", names, record, print_proto(file), as_event=as_event)
 
 
 # checks of the clause
 
 
-def check_format_options(formats: Formats, sink: str, *, keyed: bool) -> None:
+def check_format_options(formats: Formats) -> None:
     """Raises for options that the format or the side of a schema does not have, so that none is ignored silently."""
     for format_ in formats.each():
         if not isinstance(format_, RegistryFormat):
@@ -77,8 +84,6 @@ def check_format_options(formats: Formats, sink: str, *, keyed: bool) -> None:
             other: Side = "VALUE" if side == "KEY" else "KEY"
             for option in _options_of(options, other):
                 raise errors.OptionOfOtherSide(option, side, other)
-        if options.avro_key_fullname is not None and not keyed:
-            raise errors.FullnameWithoutKey(sink)
 
 
 def _options_of(options: WriteFormatOptions, side: Side) -> Iterator[str]:
@@ -123,7 +128,8 @@ def next_schema(old: WrittenSchema, new: RecordEncoding, defaults: Record, resol
             made = json_version.next_version(was, wanted, defaults)
             text = json.dumps(made, ensure_ascii=False) if json_version.differs(was, made) else None
         case SchemaFormat.PROTOBUF:
-            text = _next_proto(old.text, resolved(new.record, resolve))
+            whole = resolved(new.record, resolve)
+            text = _next_proto(old.text, change_event(whole) if new.as_event else whole)
     return None if text is None else replace(old, text=text, id=None)
 
 

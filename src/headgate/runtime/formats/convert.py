@@ -6,10 +6,9 @@ that cannot be converted becomes NULL here. `Decoder` fails the batch if the que
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
-from headgate.runtime.json_text import json_text
+from headgate.runtime.formats.json_text import json_text
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type

@@ -19,8 +19,7 @@ import pyarrow as pa
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from headgate.runtime.formats.protobuf_files import compiled, linked

@@ -5,22 +5,20 @@ Everything is computed in the JVM, except for Protobuf, which needs Python worke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias, assert_never
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.formats import write_checks as rules
 from headgate.runtime.formats.frame import framed
+from headgate.runtime.formats.json_text import json_object, json_text
 from headgate.runtime.formats.protobuf_writer import ProtobufEncoder
-from headgate.runtime.formats.write_checks import MISSING as MISSING
-from headgate.runtime.formats.write_checks import NO_SYMBOL as NO_SYMBOL
-from headgate.runtime.formats.write_checks import Check, field_checks
-from headgate.runtime.json_text import json_object, json_text
+from headgate.runtime.formats.write_checks import MISSING as MISSING, NO_SYMBOL as NO_SYMBOL, Check, field_checks
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.names import avro_names
 from headgate.schema.render import spark_identifier
@@ -35,11 +33,12 @@ class RecordWriter:
     def __init__(self, side: RecordEncoding) -> None:
         self.side = side
 
+    @property
+    def can_reject(self) -> bool:
+        return any(True for _ in self._field_checks())
+
     def accepts(self, row: Row) -> Column:
-        accepted = F.lit(True)
-        for column, check in self._checks(row):
-            accepted = accepted & ~check.fails(column)
-        return accepted
+        return _all([~check.fails(column) for column, check in self._checks(row)])
 
     def error(self, row: Row) -> Column:
         error = F.when(F.lit(False), _error("", ""))
@@ -76,11 +75,15 @@ class RecordWriter:
         return framed(self.side.schema_id, body)
 
     def _checks(self, row: Row) -> Iterator[tuple[Column, Check]]:
+        return ((row[name], check) for name, check in self._field_checks())
+
+    def _field_checks(self) -> Iterator[tuple[str, Check]]:
+        """What can be wrong with each field of the record, by the field's name."""
         for field in self.side.record.fields:
             for check in field_checks(field, _RULES[self.side.encoding]):
-                yield row[field.name], check
+                yield field.name, check
             if self.side.encoding == "PROTOBUF":
-                yield from ((row[field.name], check) for check in self._protobuf.json_checks(field))
+                yield from ((field.name, check) for check in self._protobuf.json_checks(field))
 
 
 _RULES: Mapping[str, rules.Rule] = {
@@ -121,17 +124,35 @@ def _avro_record(side: RecordEncoding, row: Row) -> Column:
 def _renamed(column: Column, type_: Type) -> Column:
     """The value with the names of Avro for the fields inside of it. A cast of records goes by position."""
     valid = _with_avro_names(type_)
-    return column if valid == type_ else column.cast(to_spark(valid))
+    return column if valid == type_ else column.cast(to_spark(_nullable(valid)))
 
 
 def _with_avro_names(type_: Type) -> Type:
-    inner = map_inner(type_, _with_avro_names)
-    if not isinstance(inner, Record):
-        return inner
-    names = avro_names([field.name for field in inner.fields])
-    fields = [Field(name, field.type, field.nullable) for name, field in zip(names, inner.fields, strict=True)]
-    plain = [Field(field.name, field.type, field.nullable) for field in inner.fields]
-    return Record(tuple(fields)) if fields != plain else inner
+    if isinstance(type_, Record):
+        names = avro_names([field.name for field in type_.fields])
+        fields = zip(type_.fields, names, strict=True)
+        type_ = replace(type_, fields=tuple(replace(field, name=name) for field, name in fields))
+    return map_inner(type_, _with_avro_names)
+
+
+def _nullable(type_: Type) -> Type:
+    """The type with nulls everywhere: Spark casts nothing that may be null to what may not. `accepts` has looked for nulls."""
+    match type_:
+        case Record():
+            type_ = replace(type_, fields=tuple(replace(field, nullable=True) for field in type_.fields))
+        case Array():
+            type_ = replace(type_, element_nullable=True)
+        case Map():
+            type_ = replace(type_, value_nullable=True)
+    return map_inner(type_, _nullable)
+
+
+def _all(conditions: Sequence[Column]) -> Column:
+    """Whether all conditions hold. A balanced tree: a chain of thousands would be too deep for Spark."""
+    if len(conditions) <= 1:
+        return conditions[0] if conditions else F.lit(True)
+    middle = len(conditions) // 2
+    return _all(conditions[:middle]) & _all(conditions[middle:])
 
 
 def _error(path: str, reason: str) -> Column:

@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
 from headgate.schema.types import Array, Decimal, Field, Json, Map, Record, Text, Time, Timestamp, TimestampTz, Type
 
