@@ -24,6 +24,7 @@ from bench import (
     mappers,
     pipeline,
     queries,
+    sinks,
     statements,
     tasks,
     wide,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "world": world.run,
     "pipeline": pipeline.run,
     "delivery": delivery.run,
+    "sinks": sinks.run,
     "tasks": tasks.run,
     "changes": changes.run,
 }

@@ -3,7 +3,7 @@
 `python -m bench.by_hand fill BROKERS TOPIC SCHEMA_ID RECORDS`   writes orders into a topic, in the registry's frame
 `python -m bench.by_hand run BROKERS TOPIC OUT CHECKPOINT`       reads them to the end, filters, projects, writes
 
-`run` prints a line of JSON when a micro-batch is over: its rows, the clock, and the CPU seconds of JVM and Python so far.
+`run-tuned` does the same with Headgate's client settings. `run` prints a line of JSON when a micro-batch is over: its rows, the clock, and the CPU seconds of JVM and Python so far.
 The schema is fixed when the job is written, every malformed record fails it, and nothing is looked up.
 """
 
@@ -18,6 +18,8 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 
 from bench.processes import cpu_seconds
 from headgate.embedded.spark import open_spark
+from headgate.runtime.source import READER
+from headgate.runtime.targets.kafka import WRITER
 
 ORDER = json.dumps(
     {
@@ -43,6 +45,7 @@ DEAR = json.dumps(
         ],
     }
 )
+Settings = dict[str, str]
 PER_BATCH = 500_000  # as Headgate's own limit
 
 
@@ -58,8 +61,16 @@ def fill(session: SparkSession, brokers: str, topic: str, schema_id: int, record
     rows.write.mode("append").format("kafka").options(**{"kafka.bootstrap.servers": brokers, "topic": topic}).save()
 
 
-def run(session: SparkSession, brokers: str, topic: str, out: str, checkpoint: str) -> None:
-    reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", brokers)
+def run(
+    session: SparkSession,
+    brokers: str,
+    topic: str,
+    out: str,
+    checkpoint: str,
+    settings: tuple[Settings, Settings] = ({}, {}),
+) -> None:
+    """``settings`` are those of the reader and of the writer."""
+    reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", brokers).options(**settings[0])
     reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
     records = reader.option("maxOffsetsPerTrigger", str(PER_BATCH)).load()
     orders = records.select(from_avro(F.expr("substring(value, 6)"), ORDER, {"mode": "FAILFAST"}).alias("o"))
@@ -67,7 +78,12 @@ def run(session: SparkSession, brokers: str, topic: str, out: str, checkpoint: s
     dear = dear.select("sent", "id", F.upper("item").alias("what"), "price")
     written = dear.select(F.concat(_frame(1), to_avro(F.struct("*"), DEAR)).alias("value"))
     writer = written.writeStream.format("kafka").option("kafka.bootstrap.servers", brokers)
-    writer = writer.option("topic", out).option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    writer = (
+        writer.options(**settings[1])
+        .option("topic", out)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+    )
     query, told = writer.start(), 0
     while query.isActive or told < len(query.recentProgress):
         for progress in query.recentProgress[told:]:
@@ -87,7 +103,8 @@ def main(what: str, *arguments: str) -> None:
             brokers, topic, schema_id, records = arguments
             fill(session, brokers, topic, int(schema_id), int(records))
         else:
-            run(session, *arguments)
+            brokers, topic, out, checkpoint = arguments
+            run(session, brokers, topic, out, checkpoint, (READER, WRITER) if what == "run-tuned" else ({}, {}))
     finally:
         session.stop()
 

@@ -83,14 +83,14 @@ class Bench:
         self._site = site
 
     def rates(self, records: int) -> Iterator[Row]:
-        self._fill("tenth", records // 10)
-        self._fill("whole", records)
+        self.fill("tenth", records // 10)
+        self.fill("whole", records)
         runs, tenth = self._by_headgate()
-        peers = [self._by_hand("whole", f"whole_by_hand{n}") for n in range(ROUNDS)]
+        peers = [self.by_hand("whole", f"whole_by_hand{n}") for n in range(ROUNDS)]
         ours, peer = max(runs, key=lambda c: c.rate), max(peers, key=lambda c: c.rate)
         yield Row(
-            f"Kafka Avro -> filter, projection -> Kafka Avro, best of {ROUNDS}", f"{ours.rate:,.0f} rows/s ({_spread(runs)})",
-            f"{peer.rate:,.0f} rows/s by hand ({_spread(peers)})", ours.rate / peer.rate, f"at least {RATE}",
+            f"Kafka Avro -> filter, projection -> Kafka Avro, best of {ROUNDS}", f"{ours.rate:,.0f} rows/s ({spread(runs)})",
+            f"{peer.rate:,.0f} rows/s by hand ({spread(peers)})", ours.rate / peer.rate, f"at least {RATE}",
             ours.rate / peer.rate >= RATE,
         )  # fmt: skip
         yield Row(
@@ -102,18 +102,18 @@ class Bench:
             growth, f"at most {GROWTH}", growth <= GROWTH,
         )  # fmt: skip
 
-    def _fill(self, topic: str, records: int) -> None:
+    def fill(self, topic: str, records: int) -> None:
         self._site.create_topic(topic, PARTITIONS)
         _by_hand("fill", self._site.brokers, topic, str(self._site.register(topic)), str(records))
 
     def _by_headgate(self) -> tuple[list[Course], Course]:
         """All of the records three times, and before them a tenth, by one engine."""
         with self._site.engine("rates") as engine:
-            tenth = self._follow(engine, "tenth", "tenth")
-            return [self._follow(engine, "whole", f"whole{n}") for n in range(ROUNDS)], tenth
+            tenth = self.follow(engine, "tenth", "tenth")
+            return [self.follow(engine, "whole", f"whole{n}") for n in range(ROUNDS)], tenth
 
-    def _follow(self, engine: EngineProcess, topic: str, name: str) -> Course:
-        execute(engine, PIPELINE.format(topic=topic, name=name))
+    def follow(self, engine: EngineProcess, topic: str, name: str, pipeline: str = PIPELINE) -> Course:
+        execute(engine, pipeline.format(topic=topic, name=name))
         course = Course()
         with SqliteReader(engine.project / ".headgate" / "catalog.db") as reader:
             sink = next(o.id for o in reader.load().objects.values() if o.name == f"{name}_sink")
@@ -128,9 +128,11 @@ class Bench:
         execute(engine, f"DROP SOURCE {name} CASCADE;")
         return course
 
-    def _by_hand(self, topic: str, out: str) -> Course:
+    def by_hand(self, topic: str, out: str, *, tuned: bool = False) -> Course:
+        """``tuned``: with Headgate's client settings instead of the defaults."""
         self._site.create_topic(out, PARTITIONS)
-        printed = _by_hand("run", self._site.brokers, topic, out, str(self._site.folder / "by-hand"))
+        what = "run-tuned" if tuned else "run"
+        printed = _by_hand(what, self._site.brokers, topic, out, str(self._site.folder / f"checkpoint-{out}"))
         course, rows = Course(), 0
         for line in printed.splitlines():
             read, at, cpu = json.loads(line)
@@ -158,7 +160,7 @@ def _environment() -> dict[str, str]:
     return {**given, "PYTHONPATH": os.pathsep.join((given["PYTHONPATH"], str(Path(__file__).parents[1])))}
 
 
-def _spread(runs: list[Course]) -> str:
+def spread(runs: list[Course]) -> str:
     return f"{min(run.rate for run in runs):,.0f}–{max(run.rate for run in runs):,.0f}"
 
 

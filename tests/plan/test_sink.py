@@ -426,8 +426,6 @@ def test_a_sink_needs_a_topic(world: Planning) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (f"{TO} FORMAT PROTOBUF {REGISTRY}", "FORMAT PROTOBUF of a sink"),
-        (f"{TO} FORMAT JSON SCHEMA {REGISTRY}", "FORMAT JSON SCHEMA of a sink"),
         (f"{TO} FORMAT CSV WITH 3 COLUMNS", "FORMAT CSV of a sink"),
         (f"{TO} FORMAT AVRO USING SCHEMA '\"int\"'", "FORMAT AVRO USING SCHEMA of a sink"),
         (f"{TO} FORMAT JSON WITH (LATENCY = 'real time')", "LATENCY of a sink"),

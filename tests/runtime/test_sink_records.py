@@ -15,7 +15,7 @@ from headgate.runtime.ports import Append, Changes, Upsert
 from headgate.runtime.sink_records import SinkRecords
 from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget
 from headgate.schema.formats.avro.write import to_avro
-from headgate.schema.types import Array, Bigint, Bytes, Enum, Field, Integer, Map, Record, Text
+from headgate.schema.types import Array, Bigint, Bytes, Double, Enum, Field, Integer, Map, Record, Text
 
 pytestmark = pytest.mark.spark
 
@@ -73,12 +73,12 @@ def test_the_key_is_looked_at_first(session: SparkSession) -> None:
     assert path == "$.key.k"
 
 
-def test_formats_without_a_schema_take_every_row() -> None:
-    plain = RecordEncoding("JSON", ("k",), Record(ROW.fields[:1]))
-    assert not SinkRecords(sink(plain)).can_reject
+def test_only_what_a_format_cannot_hold_is_looked_for() -> None:
     assert SinkRecords(ALL).can_reject
-    nullable = Record((Field("k", Text()),))
+    nullable = Record((Field("k", Bigint()),))
     assert not SinkRecords(sink(avro(nullable, "k"))).can_reject
+    assert not SinkRecords(sink(RecordEncoding("JSON", ("k",), nullable))).can_reject
+    assert SinkRecords(sink(RecordEncoding("JSON", ("k",), Record((Field("k", Double()),))))).can_reject
 
 
 def target(definition: SinkDefinition) -> KafkaTarget:

@@ -19,9 +19,10 @@ from headgate.control.engine import Engine
 from headgate.control.executor import Executor, PlannedStatement
 from headgate.control.sessions import Cancellation, Done, Result, ResultColumns, ResultRows, Session
 from headgate.plan import plans
-from headgate.schema.formats.avro.read import load_tree
-from headgate.schema.formats.avro.tree import Record as AvroRecord
+from headgate.schema.encodings import type_of_schema
 from headgate.schema.render import print_type
+from headgate.schema.types import Record
+from headgate.schema.written import WrittenSchema
 from headgate.sql.statement import Kind
 
 COLUMNS = ResultColumns(tuple((name, "text") for name in ("object", "kind", "action", "detail")))
@@ -128,7 +129,7 @@ def detail_lines(planned: plans.Plan, catalog: Catalog, connections: Connections
                 yield _topic(effect, catalog, connections)
             case plans.RegisterSchema():
                 yield f'registers a schema for subject "{effect.subject}"'
-                yield from _without_docs(effect.schema.text)
+                yield from _without_docs(effect.schema)
             case plans.SetCompatibility():
                 yield f'sets the compatibility level of subject "{effect.subject}" to {effect.level}'
             case _:
@@ -163,9 +164,9 @@ def _undocumented(made: Object) -> Iterator[str]:
         yield f"without docs: {', '.join(missing)}"
 
 
-def _without_docs(avro: str) -> Iterator[str]:
-    schema = load_tree(avro)
-    fields = schema.fields if isinstance(schema, AvroRecord) else ()
+def _without_docs(schema: WrittenSchema) -> Iterator[str]:
+    type_ = type_of_schema(schema.format, schema).type
+    fields = type_.fields if isinstance(type_, Record) else ()
     missing = [field.name for field in fields if not field.doc]
     if missing:
         yield f"without docs: {', '.join(missing)}"

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from headgate.schema.encodings import Encoding, fields_of
 from headgate.schema.types import Record, Type
+from headgate.schema.written import SchemaFormat, WrittenSchema
 
 ConnectionRef: TypeAlias = int | str
 """A connection of the catalog by its id, or the plain address of a server."""
@@ -215,12 +216,13 @@ AT = "hg_at"
 class RecordEncoding:
     """How columns become the key or the value of a record.
 
-    ``record`` has one field per column. ``schema`` and ``schema_id`` are set for Avro, and ``names`` are the names of the
-    columns in that schema. ``as_event`` says that the record is the field `after` of a change event, which the schema
-    describes (`schema.events`). ``left_out`` are fields inside columns that the record does not have.
+    ``record`` has one field per column, and no type by name. ``schema`` and ``schema_id`` are set for the formats of a
+    registry, and ``names`` are the names of the columns in an Avro schema. ``as_event`` says that the record is the field
+    `after` of a change event, which the schema describes (`schema.events`). ``left_out`` are fields inside columns that
+    the record does not have.
     """
 
-    encoding: Literal["AVRO", "JSON", "TEXT", "BYTES"]
+    encoding: Literal["AVRO", "JSON SCHEMA", "PROTOBUF", "JSON", "TEXT", "BYTES"]
     columns: tuple[str, ...]
     record: Record
     schema: str | None = None
@@ -228,6 +230,13 @@ class RecordEncoding:
     names: tuple[str, ...] = ()
     as_event: bool = False
     left_out: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def written(self) -> WrittenSchema | None:
+        """The schema as it is registered; None if the format has none."""
+        if self.schema is None:
+            return None
+        return WrittenSchema(self.schema, format=SchemaFormat.from_words(self.encoding))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ or more consequences for each dependent. `*` in a view follows at any depth.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +21,8 @@ from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
+from headgate.plan.publish.schemas import next_schema, published_record
+from headgate.plan.relations import named_types
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_docs import with_frozen_docs
 from headgate.plan.sink_options import SIDES
@@ -34,15 +35,13 @@ from headgate.schema.events import AFTER, change_event
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
 from headgate.schema.formats.avro.published import published
-from headgate.schema.formats.avro.read import from_avro as avro_type, load_tree
-from headgate.schema.formats.avro.tree import to_json
-from headgate.schema.formats.avro.write import differs, next_version
+from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.render import print_type
-from headgate.schema.types import Field, Record
-from headgate.schema.written import WrittenSchema, unresolved
+from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.written import SchemaFormat, WrittenSchema, unresolved
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.registry_formats import FrozenSchema, PendingId, Side, subject_name
+from headgate.sql.registry_formats import FrozenSchema, PendingId, RegistryFormat, Side, subject_name
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Create, Kind
@@ -248,13 +247,11 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         frozen = frozen_schemas(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
             continue
-        old = load_tree(frozen[-1].schema)
-        new = next_version(old, load_tree(encoded.schema), defaults_of(catalog, planned, encoded))
-        if not differs(old, new):
-            continue
-        schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
-        registry = planned.registry(SIDES[side])
-        register.append((side, RegisterSchema(registry, subject_name(planned.topic, side), schema)))
+        old = _frozen_schema(encoded, frozen[-1])
+        schema = next_schema(old, encoded, defaults_of(catalog, planned, encoded), named_types(catalog))
+        if schema is not None:
+            registry = planned.registry(SIDES[side])
+            register.append((side, RegisterSchema(registry, subject_name(planned.topic, side), schema)))
     return SinkChange(sink, statement, tuple(register)) if register or statement != old_statement else None
 
 
@@ -263,7 +260,7 @@ def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, plan
     own = frozen_schemas(format_of(statement.formats, "VALUE"), "VALUE")
     if not own or planned.value.schema is None:
         return statement
-    new = _new_fields(planned.value, own[-1].schema)
+    new = _new_fields(planned.value, _frozen_schema(planned.value, own[-1]))
     if not new:
         return statement
     settled = with_pending(catalog, sink, statement, planned, new)
@@ -271,12 +268,38 @@ def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, plan
     return with_frozen_docs(catalog, settled, planned, taken)
 
 
-def _new_fields(encoded: RecordEncoding, schema: str) -> tuple[tuple[str, ...], ...]:
+def _new_fields(encoded: RecordEncoding, schema: WrittenSchema) -> tuple[tuple[str, ...], ...]:
     """The fields that a schema lacks. Those of a change event are fields of its rows."""
-    if not encoded.as_event:
-        return published(encoded.record, load_tree(schema), unresolved).missing
-    missing = published(change_event(encoded.record), load_tree(schema), unresolved).missing
-    return tuple(path[1:] for path in missing if path[0] == AFTER)
+    wanted = change_event(encoded.record) if encoded.as_event else encoded.record
+    if schema.format is SchemaFormat.AVRO:  # the names of fields may be other ones than those of columns
+        missing = published(wanted, load_tree(schema.text), unresolved).missing
+    else:
+        missing = tuple(_missing_fields(wanted, published_record(schema)))
+    return tuple(path[1:] for path in missing if path[0] == AFTER) if encoded.as_event else missing
+
+
+def _missing_fields(wanted: Type, written: Type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of the outermost fields that the written type lacks."""
+    match wanted, written:
+        case Record(), Record():
+            known = {field.name: field for field in written.fields}
+            for field in wanted.fields:
+                inner = (*path, field.name)
+                if field.name not in known:
+                    yield inner
+                else:
+                    yield from _missing_fields(field.type, known[field.name].type, inner)
+        case Array(), Array():
+            yield from _missing_fields(wanted.element, written.element, path)
+        case Map(), Map():
+            yield from _missing_fields(wanted.value, written.value, path)
+        case _:
+            return
+
+
+def _frozen_schema(encoded: RecordEncoding, frozen: FrozenSchema) -> WrittenSchema:
+    """The schema that is frozen into a sink, in the format of the side that it belongs to."""
+    return WrittenSchema(frozen.schema, format=SchemaFormat.from_words(encoded.encoding))
 
 
 def defaults_of(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
@@ -316,9 +339,9 @@ def check_sink_schemas(sink: Object, needed: SinkDefinition, own: SinkDefinition
 
 def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
     """The columns whose values do not fit the old schema."""
-    if old.schema is None or new.schema is None:
+    if old.written is None or new.written is None:
         return
-    changes = diff(_avro_record(old.schema), _avro_record(new.schema))
+    changes = diff(published_record(old.written), published_record(new.written))
     depth = 1 if new.as_event else 0  # the columns are fields of `before` and `after`
     changed = {
         change.path[depth]
@@ -334,8 +357,11 @@ def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> 
     """Raises SinkKeyChanges if keys would be written with other bytes than those in the topic."""
     if written is None or needed.key is None:
         return
-    avro = needed.key.schema
-    now, target = (_avro_record(avro), Target.AVRO_KEY) if avro is not None else (needed.key.record, Target.TEXT_KEY)
+    schema = needed.key.written
+    if schema is not None:
+        now, target = published_record(schema), Target.AVRO_KEY
+    else:
+        now, target = needed.key.record, Target.TEXT_KEY
     broken = [c for c in diff(written, now) if verdict(c, target).level is Level.BREAKING]
     if broken:
         reasons = tuple(f"{change.describe()}: {verdict(change, target).reason}" for change in broken)
@@ -345,9 +371,10 @@ def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> 
 def _written_key(sink: Object) -> Record | None:
     """The type of the keys in a sink's topic, from its frozen schema or its definition; None if neither has it."""
     formats = definition_of(sink, CreateSink).formats
-    frozen = frozen_schemas(format_of(formats, "KEY"), "KEY")
-    if frozen:
-        return _avro_record(frozen[-1].schema)
+    format_ = format_of(formats, "KEY")
+    frozen = frozen_schemas(format_, "KEY")
+    if frozen and isinstance(format_, RegistryFormat):
+        return published_record(WrittenSchema(frozen[-1].schema, format=SchemaFormat.from_words(format_.kind)))
     return sink.body if isinstance(sink.body, Record) else None
 
 
@@ -371,12 +398,6 @@ def _with_key_type(sink: Object, written: Record | None) -> DefinitionChanged | 
 def needed_sink(catalog: Catalog, sink: Object) -> SinkDefinition:
     """A sink of the catalog with the schemas that its relation needs now."""
     return plan_new_sink(catalog, definition_of(sink, CreateSink))[0]
-
-
-def _avro_record(schema: str) -> Record:
-    record = avro_type(schema)
-    assert isinstance(record, Record)
-    return record
 
 
 # statements

@@ -17,6 +17,12 @@ from headgate.plan.chain import Chain, chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
+from headgate.plan.publish.schemas import (
+    check_bytes,
+    check_format_options,
+    json_schema_side,
+    protobuf_side,
+)
 from headgate.plan.relations import fields_without_column, key_columns, key_field_hints
 from headgate.plan.sink_docs import DocumentedTypes, documented_types
 from headgate.plan.sink_option_errors import DebeziumNeedsState, SinkKeyHoldsMap
@@ -50,9 +56,9 @@ def subjects(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...
     """The schemas that a sink registers: side, subject and schema."""
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", sink.key), ("VALUE", sink.value))
     return tuple(
-        (side, subject_name(sink.topic, side), WrittenSchema(encoding.schema))
+        (side, subject_name(sink.topic, side), written)
         for side, encoding in sides
-        if encoding is not None and encoding.schema is not None
+        if encoding is not None and (written := encoding.written) is not None
     )
 
 
@@ -86,6 +92,7 @@ def plan_new_sink(
     if withheld := fields_without_column(relation):
         raise withheld[0]
     keys = _key(catalog, relation, statement)
+    check_format_options(statement.formats)
     _check_rows(relation, name, unstable)
     _check_growth(catalog, relation, statement, name)
     envelope = _envelope(statement, name, keys)
@@ -286,16 +293,32 @@ def _side(
     names, whole = tuple(c.name for c in columns), types.expanded(record)
     match format_:
         case RegistryFormat(kind="AVRO"):
-            return _avro(format_, side, record, whole, types, as_event=as_event)
+            encoding = _avro(format_, side, record, whole, types, as_event=as_event)
+        case RegistryFormat(kind="JSON SCHEMA"):
+            encoding = json_schema_side(format_, side, record, types.resolve, as_event=as_event)
+        case RegistryFormat(kind="PROTOBUF"):
+            encoding = protobuf_side(format_, side, record, types.resolve, as_event=as_event)
         case JsonFormat():
-            return RecordEncoding("JSON", names, whole, as_event=as_event)
+            encoding = RecordEncoding("JSON", names, record, as_event=as_event)
         case TextFormat() | BytesFormat():
-            word: Literal["TEXT", "BYTES"] = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
-            if len(columns) != 1 or as_event:
-                raise errors.SinkFormatNeedsOneColumn(sink, word, side.lower(), 2 if as_event else len(columns))
-            return RecordEncoding(word, names, whole)
+            if as_event:
+                raise errors.SinkFormatNeedsOneColumn(sink, format_words(format_), side.lower(), 2)
+            encoding = _one_column(format_, side, record, sink)
         case _:
             raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
+    return replace(encoding, record=types.expanded(encoding.record))
+
+
+def _one_column(format_: TextFormat | BytesFormat, side: Side, record: Record, sink: str) -> RecordEncoding:
+    """A value of these formats is never null: the record would be a tombstone."""
+    word: Literal["TEXT", "BYTES"] = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
+    if len(record.fields) != 1:
+        raise errors.SinkFormatNeedsOneColumn(sink, word, side.lower(), len(record.fields))
+    if word == "BYTES":
+        check_bytes(record, sink, side)
+    if side == "VALUE":
+        record = replace(record, fields=(replace(record.fields[0], nullable=False),))
+    return RecordEncoding(word, (record.fields[0].name,), record)
 
 
 def _avro(

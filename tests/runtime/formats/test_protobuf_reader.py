@@ -12,7 +12,7 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.runtime.formats import protobuf_reader
+from headgate.runtime.formats import protobuf_files
 from headgate.runtime.formats.arrow_reader import Decoding, InvalidBody, names_of_writers
 from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.schema.encodings import SchemaEncoding
@@ -222,7 +222,7 @@ def test_a_worker_gets_descriptors_and_never_compiles(monkeypatch: pytest.Monkey
     schema = written('syntax = "proto3"; message M { string s = 1; }', 7)
     broken = written('syntax = "proto3"; message M { Other s = 1; }', 8)
     decoders = pickle.dumps(ProtobufDecoders.of((schema, broken)))
-    monkeypatch.setattr(protobuf_reader, "read_files", None)
+    monkeypatch.setattr(protobuf_files, "read_files", None)
     sent: ProtobufDecoders = pickle.loads(decoders)
     assert {sent: "found"}[pickle.loads(decoders)] == "found"
     target = Field("value", Record((Field("s", Text(), False),)), False)

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -26,11 +24,11 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
 from headgate.runtime.formats import arrow_reader
+from headgate.runtime.formats.protobuf_files import NotCompiled, compiled_or_reason, linked
 from headgate.runtime.formats.protobuf_values import Make, conversion_error, message_maker, scalar_maker
 from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
 from headgate.schema.evolve.renames import KnownFields
-from headgate.schema.formats.protobuf.protoc import read_files
-from headgate.schema.formats.protobuf.read import find_message, link, message_indexes
+from headgate.schema.formats.protobuf.read import find_message, message_indexes
 from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
@@ -47,35 +45,24 @@ class ProtobufDecoders:
 
     @classmethod
     def of(cls, schemas: Iterable[WrittenSchema]) -> ProtobufDecoders:
-        return cls(tuple((schema, _compiled(schema)) for schema in dict.fromkeys(schemas)))
+        return cls(tuple((schema, compiled_or_reason(schema)) for schema in dict.fromkeys(schemas)))
 
     def __call__(self, decoding: arrow_reader.Decoding, writer: WrittenSchema) -> ProtobufDecoder:
         return ProtobufDecoder(decoding, writer, dict(self.schemas))
-
-
-@lru_cache(maxsize=512)
-def _compiled(schema: WrittenSchema) -> bytes | str:
-    try:
-        files = read_files(schema.text, schema.references)
-    except SchemaError as wrong:
-        return wrong.message()
-    for file in files:
-        file.ClearField("source_code_info")
-    return FileDescriptorSet(file=files).SerializeToString()
 
 
 class ProtobufDecoder:
     """Reads bodies that were written with one schema."""
 
     def __init__(
-        self, decoding: arrow_reader.Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+        self, decoding: arrow_reader.Decoding, writer: WrittenSchema, descriptors: Mapping[WrittenSchema, bytes | str]
     ) -> None:
         assert isinstance(decoding.target.type, Record)
         self._framed = decoding.framed
         self._unusable = ""
         try:
-            message = _message(decoding, writer, compiled)
-        except (SchemaError, _NotCompiled) as wrong:
+            message = _message(decoding, writer, descriptors)
+        except (SchemaError, NotCompiled) as wrong:
             reason = wrong.message() if isinstance(wrong, SchemaError) else str(wrong)
             self._unusable = f"the schema that it names cannot be used: {reason}"
             return
@@ -132,31 +119,21 @@ class ProtobufDecoder:
         return rest
 
 
-class _NotCompiled(Exception):
-    """The driver could not compile a schema; the text says why."""
-
-
 def _message(
-    decoding: arrow_reader.Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+    decoding: arrow_reader.Decoding, writer: WrittenSchema, descriptors: Mapping[WrittenSchema, bytes | str]
 ) -> Descriptor:
     """The message of the writer. It has the name that it has in the schema which was frozen at creation, or is the first."""
     first = decoding.schemas[0]
-    frozen = find_message(_linked(compiled[first]), decoding.message)
+    frozen = find_message(linked(descriptors[first]), decoding.message)
     if writer == first:
         return frozen
-    file = _linked(compiled[writer])
+    file = linked(descriptors[writer])
     try:
         return find_message(file, frozen.full_name)
     except UnknownMessage:
         if decoding.message is not None:
             raise
         return find_message(file, None)
-
-
-def _linked(compiled: bytes | str) -> FileDescriptor:
-    if isinstance(compiled, str):
-        raise _NotCompiled(compiled)
-    return link(FileDescriptorSet.FromString(compiled).file)
 
 
 def _has_required(message: Descriptor, seen: set[str]) -> bool:

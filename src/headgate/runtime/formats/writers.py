@@ -1,65 +1,99 @@
-"""Rows -> keys and values of records, on the JVM: the implementations of `SideWriter`."""
+"""Rows -> keys and values of records: the implementations of `SideWriter`.
+
+Everything is computed in the JVM, except for Protobuf, which needs Python workers (`protobuf_writer`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TypeAlias, assert_never
 
 from pyspark.sql import Column, functions as F
 from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.definitions import RecordEncoding
-from headgate.runtime.formats.convert import json_ready
+from headgate.runtime.formats import write_checks as rules
 from headgate.runtime.formats.frame import framed
+from headgate.runtime.formats.json_text import json_object, json_text
+from headgate.runtime.formats.protobuf_writer import ProtobufEncoder
+from headgate.runtime.formats.write_checks import MISSING as MISSING, NO_SYMBOL as NO_SYMBOL, Check, field_checks
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.names import ROOT, avro_names, element_path, field_path, value_path
+from headgate.schema.names import avro_names
 from headgate.schema.render import spark_identifier
-from headgate.schema.types import Array, Enum, Map, Record, Type, map_inner
+from headgate.schema.types import Array, Field, Map, Record, Type, map_inner
 
-MISSING = "it is null, and its schema has no null there"
-NO_SYMBOL = "it is none of the symbols of its schema"
+Row: TypeAlias = Mapping[str, Column]
 
 
-@dataclass(frozen=True, slots=True)
 class RecordWriter:
-    """Encodes columns as one side of a record. Only Avro has rows that it does not accept: its schema may demand a value."""
+    """Encodes columns as one side of a record, in any format. Used by one thread at a time."""
 
-    side: RecordEncoding
+    def __init__(self, side: RecordEncoding) -> None:
+        self.side = side
 
     @property
     def can_reject(self) -> bool:
-        return self.side.encoding == "AVRO" and any(_field_checks(self.side.record))
+        return any(True for _ in self._field_checks())
 
-    def accepts(self, row: Mapping[str, Column]) -> Column:
+    def accepts(self, row: Row) -> Column:
         return _all([~check.fails(column) for column, check in self._checks(row)])
 
-    def error(self, row: Mapping[str, Column]) -> Column:
+    def error(self, row: Row) -> Column:
         error = F.when(F.lit(False), _error("", ""))
         for column, check in self._checks(row):
             error = error.when(check.fails(column), _error(check.path, check.reason))
         return error
 
-    def encode(self, row: Mapping[str, Column]) -> Column:
-        side, first = self.side, row[self.side.columns[0]]
+    def encode(self, row: Row) -> Column:
+        side, fields = self.side, self.side.record.fields
         match side.encoding:
             case "AVRO":
-                assert side.schema is not None
-                assert side.schema_id is not None
-                names = side.names or side.columns
-                types = {field.name: field.type for field in side.record.fields}
-                fields = [_named(row[c], types[c]).alias(name) for c, name in zip(side.columns, names, strict=True)]
-                return framed(side.schema_id, to_avro(F.struct(*fields), side.schema))
+                return self._framed(to_avro(_avro_record(side, row), side.schema or ""))
+            case "JSON SCHEMA":
+                return self._framed(_document(fields, row).cast("binary"))
+            case "PROTOBUF":
+                return self._framed(self._protobuf.encode(row))
             case "JSON":
-                ready = [json_ready(row[f.name], f.type).alias(f.name) for f in side.record.fields]
-                return F.to_json(F.struct(*ready), {"ignoreNullFields": "false"}).cast("binary")
+                return _document(fields, row).cast("binary")
             case "TEXT":
-                return first.cast("string").cast("binary")
+                return _text(row[fields[0].name], fields[0].type).cast("binary")
             case "BYTES":
-                return first.cast("binary")
+                return row[fields[0].name].cast("binary")
+            case _:
+                assert_never(side.encoding)
 
-    def _checks(self, row: Mapping[str, Column]) -> Iterator[tuple[Column, _Check]]:
-        if self.side.encoding == "AVRO":
-            yield from ((row[name], check) for name, check in _field_checks(self.side.record))
+    @cached_property
+    def _protobuf(self) -> ProtobufEncoder:
+        """Compiles the schema, which is needed for Protobuf alone."""
+        assert self.side.written is not None
+        return ProtobufEncoder.of(self.side.record, self.side.written)
+
+    def _framed(self, body: Column) -> Column:
+        assert self.side.schema_id is not None
+        return framed(self.side.schema_id, body)
+
+    def _checks(self, row: Row) -> Iterator[tuple[Column, Check]]:
+        return ((row[name], check) for name, check in self._field_checks())
+
+    def _field_checks(self) -> Iterator[tuple[str, Check]]:
+        """What can be wrong with each field of the record, by the field's name."""
+        for field in self.side.record.fields:
+            for check in field_checks(field, _RULES[self.side.encoding]):
+                yield field.name, check
+            if self.side.encoding == "PROTOBUF":
+                yield from ((field.name, check) for check in self._protobuf.json_checks(field))
+
+
+_RULES: Mapping[str, rules.Rule] = {
+    "AVRO": rules.avro_rule,
+    "JSON SCHEMA": rules.json_schema_rule,
+    "PROTOBUF": rules.protobuf_rule,
+    "JSON": rules.json_rule,
+    "TEXT": rules.text_rule,
+    "BYTES": rules.bytes_rule,
+}
 
 
 def row_of(side: RecordEncoding) -> dict[str, Column]:
@@ -86,27 +120,30 @@ def _with_fields_of(value: Column, type_: Type) -> Column:
             return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """The condition under which a value cannot be written, as a function of the value. Never NULL."""
-
-    fails: Callable[[Column], Column]
-    path: str
-    reason: str
+def _document(fields: Iterable[Field], row: Row) -> Column:
+    return json_object([(field, row[field.name]) for field in fields])
 
 
-def _all(conditions: Sequence[Column]) -> Column:
-    """Whether all conditions hold. A balanced tree: a chain of thousands would be too deep for Spark."""
-    if len(conditions) <= 1:
-        return conditions[0] if conditions else F.lit(True)
-    middle = len(conditions) // 2
-    return _all(conditions[:middle]) & _all(conditions[middle:])
+def _text(column: Column, type_: Type) -> Column:
+    """A scalar as SQL casts it to text, anything else as JSON."""
+    return json_text(column, type_) if isinstance(type_, Record | Array | Map) else column.cast("string")
 
 
-def _named(column: Column, type_: Type) -> Column:
-    """The value with the names that the fields of its records have in Avro, which Spark's writer goes by."""
-    renamed = _with_avro_names(type_)
-    return column if renamed == type_ else column.cast(to_spark(_nullable(renamed)))
+def _avro_record(side: RecordEncoding, row: Row) -> Column:
+    """The row as Avro's writer takes it, which finds fields by the names of the schema, at any depth."""
+    names = side.names or side.columns
+    return F.struct(
+        *[
+            _renamed(row[field.name], field.type).alias(name)
+            for field, name in zip(side.record.fields, names, strict=True)
+        ]
+    )
+
+
+def _renamed(column: Column, type_: Type) -> Column:
+    """The value with the names of Avro for the fields inside of it. A cast of records goes by position."""
+    valid = _with_avro_names(type_)
+    return column if valid == type_ else column.cast(to_spark(_nullable(valid)))
 
 
 def _with_avro_names(type_: Type) -> Type:
@@ -129,47 +166,12 @@ def _nullable(type_: Type) -> Type:
     return map_inner(type_, _nullable)
 
 
-def _field_checks(record: Record) -> Iterator[tuple[str, _Check]]:
-    """What can be wrong with each field of a record, by the field's name."""
-    for field in record.fields:
-        for check in _checks(field.type, field_path(ROOT, field.name), nullable=field.nullable):
-            yield field.name, check
-
-
-def _checks(type_: Type, path: str, *, nullable: bool) -> Iterator[_Check]:
-    """What can be wrong with a value of the type, and with its parts."""
-    if not nullable:
-        yield _Check(lambda value: value.isNull(), path, MISSING)
-    match type_:
-        case Enum():
-            symbols = list(type_.symbols)
-            yield _Check(lambda value: ~F.coalesce(value.isin(symbols), F.lit(True)), path, NO_SYMBOL)
-        case Record():
-            for field in type_.fields:
-                inner = _checks(field.type, field_path(path, field.name), nullable=field.nullable)
-                yield from (_in_field(field.name, check) for check in inner)
-        case Array():
-            inner = _checks(type_.element, element_path(path), nullable=type_.element_nullable)
-            yield from (_in_elements(lambda value: value, check) for check in inner)
-        case Map():
-            inner = _checks(type_.value, value_path(path), nullable=type_.value_nullable)
-            yield from (_in_elements(F.map_values, check) for check in inner)
-        case _:
-            return
-
-
-def _in_field(name: str, check: _Check) -> _Check:
-    def fails(value: Column) -> Column:
-        return value.isNotNull() & check.fails(value.getField(name))
-
-    return _Check(fails, check.path, check.reason)
-
-
-def _in_elements(elements: Callable[[Column], Column], check: _Check) -> _Check:
-    def fails(value: Column) -> Column:
-        return F.coalesce(F.exists(elements(value), check.fails), F.lit(False))
-
-    return _Check(fails, check.path, check.reason)
+def _all(conditions: Sequence[Column]) -> Column:
+    """Whether all conditions hold. A balanced tree: a chain of thousands would be too deep for Spark."""
+    if len(conditions) <= 1:
+        return conditions[0] if conditions else F.lit(True)
+    middle = len(conditions) // 2
+    return _all(conditions[:middle]) & _all(conditions[middle:])
 
 
 def _error(path: str, reason: str) -> Column:

@@ -30,18 +30,23 @@ FILES: Mapping[str, str] = {
 
 
 def to_protobuf(
-    record: t.Record, *, name: str, package: str, previous: pb.FileDescriptorProto | None = None
+    record: t.Record,
+    *,
+    name: str,
+    package: str,
+    previous: pb.FileDescriptorProto | None = None,
+    same_numbers: bool = False,
 ) -> pb.FileDescriptorProto:
     """A proto3 file whose first message, `package.name`, has the record's columns. Docs become comments.
 
     Fields are numbered from 1; with `previous`, the file generated before, a column keeps its number as long as its
-    old values can be read, new ones get numbers never used, and those of removed columns are reserved. A nullable
-    scalar is `optional`. Raises `UnsupportedType`, `UnresolvedType` or `SchemaTooDeep`, each with the path.
+    old values can be read, new ones get numbers never used, and those of removed columns are reserved. With
+    `same_numbers` a column keeps its number whatever its type becomes. A nullable scalar is `optional`. Raises `UnsupportedType`, `UnresolvedType` or `SchemaTooDeep`, each with the path.
     """
     file = pb.FileDescriptorProto(syntax="proto3", name="/".join((*filter(None, package.split(".")), f"{name}.proto")))
     if package:
         file.package = package
-    writer = _Writer()
+    writer = _Writer(same_numbers)
     before = next((found for found in previous.message_type if found.name == name), None) if previous else None
     full = f".{package}.{name}" if package else f".{name}"
     message = writer.message(record, _Target(full, (4, 0), "$", before))
@@ -92,7 +97,8 @@ class _Value:
 class _Writer:
     """Makes one file. ``imports`` and ``comments`` are collected on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, same_numbers: bool) -> None:
+        self.same_numbers = same_numbers
         self.imports: set[str] = set()
         self.comments: list[pb.SourceCodeInfo.Location] = []
 
@@ -111,7 +117,7 @@ class _Writer:
             field = message.field.add(name=names[column.name], json_name=spelt[column.name], label=_F.LABEL_OPTIONAL)
             self._column(draft, field, column)
             self._comment((*target.path, 2, index), column.doc)
-        number_fields(message, target.previous)
+        number_fields(message, target.previous, same_numbers=self.same_numbers)
         _add_synthetic_oneofs(message)
         return message
 
@@ -265,12 +271,15 @@ class MessageIndex:
         return self._nested.get(full.rpartition(".")[2])
 
 
-def number_fields(message: pb.DescriptorProto, previous: pb.DescriptorProto | None) -> None:
-    """Give every field its number, and reserve the numbers and names of those that are gone."""
+def number_fields(
+    message: pb.DescriptorProto, previous: pb.DescriptorProto | None, *, same_numbers: bool = False
+) -> None:
+    """Give every field its number, and reserve the numbers and names of those that are gone. With `same_numbers` a
+    field whose old values cannot be read keeps its number, too."""
     old, new = MessageIndex(previous), MessageIndex(message)
     before = old.message
     for column, field in new.fields.items():
-        if (same := old.fields.get(column)) and _is_read_alike(old, same, new, field):
+        if (same := old.fields.get(column)) and (same_numbers or _is_read_alike(old, same, new, field)):
             field.number = same.number
     reserved = {number for found in before.reserved_range for number in range(found.start, found.end)}
     following = max({field.number for field in before.field} | reserved, default=0) + 1

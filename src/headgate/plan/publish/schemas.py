@@ -1,0 +1,139 @@
+"""The schema of one side of a sink's records, in JSON Schema and Protobuf, and the next version of one in any format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from headgate.plan.definitions import RecordEncoding
+from headgate.plan.publish import errors
+from headgate.schema.encodings import type_of_schema
+from headgate.schema.events import change_event
+from headgate.schema.formats.avro import write as avro
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import to_json as avro_json
+from headgate.schema.formats.jsonschema import version as json_version
+from headgate.schema.formats.jsonschema.write import to_json_schema
+from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf, version as protobuf_version
+from headgate.schema.formats.protobuf.write import is_identifier
+from headgate.schema.render import print_type
+from headgate.schema.types import Bytes, Enum, Json, Record, Text, Type, Uuid, map_named
+from headgate.schema.written import Resolve, SchemaFormat, WrittenSchema
+from headgate.sql.formats import Formats
+from headgate.sql.registry_formats import RegistryFormat, Side, WriteFormatOptions
+
+NAMES: dict[Side, str] = {"KEY": "row", "VALUE": "envelope"}
+"""What the record of a side is called unless a FULLNAME says otherwise."""
+
+
+def full_name(options: WriteFormatOptions, side: Side) -> str | None:
+    """What the statement calls the record of a side; None if it says nothing."""
+    return options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
+
+
+def resolved(record: Record, resolve: Resolve) -> Record:
+    """The record with every type of the catalog replaced by its definition, as the runtime needs it."""
+    found = _resolved(record, resolve)
+    assert isinstance(found, Record)
+    return found
+
+
+def _resolved(type_: Type, resolve: Resolve) -> Type:
+    return map_named(type_, lambda named: _resolved(resolve(named), resolve))
+
+
+def json_schema_side(
+    format_: RegistryFormat, side: Side, record: Record, resolve: Resolve, *, as_event: bool = False
+) -> RecordEncoding:
+    """The side as JSON. A FULLNAME is the title of its schema."""
+    published = change_event(record) if as_event else record
+    schema = to_json_schema(published, title=full_name(format_.write_options, side), resolve=resolve)
+    names = tuple(f.name for f in record.fields)
+    return RecordEncoding("JSON SCHEMA", names, record, json.dumps(schema, ensure_ascii=False), as_event=as_event)
+
+
+def protobuf_side(
+    format_: RegistryFormat, side: Side, record: Record, resolve: Resolve, *, as_event: bool = False
+) -> RecordEncoding:
+    """The side as a message. A FULLNAME is its package and its name."""
+    given = full_name(format_.write_options, side)
+    full = NAMES[side] if given is None else given
+    if not all(map(is_identifier, full.split("."))):
+        raise errors.InvalidMessageName(full, f"{side} FULLNAME")
+    package, _, name = full.rpartition(".")
+    whole = resolved(record, resolve)
+    file = to_protobuf(change_event(whole) if as_event else whole, name=name, package=package)
+    names = tuple(f.name for f in record.fields)
+    return RecordEncoding("PROTOBUF", names, record, print_proto(file), as_event=as_event)
+
+
+# checks of the clause
+
+
+def check_format_options(formats: Formats) -> None:
+    """Raises for options that the format or the side of a schema does not have, so that none is ignored silently."""
+    for format_ in formats.each():
+        if not isinstance(format_, RegistryFormat):
+            continue
+        options = format_.write_options
+        if options.null_defaults and format_.kind != "AVRO":
+            raise errors.OptionOfOtherFormat("NULL DEFAULTS", format_.kind, "AVRO")
+        if formats.key is not None:
+            side: Side = "KEY" if format_ is formats.key else "VALUE"
+            other: Side = "VALUE" if side == "KEY" else "KEY"
+            for option in _options_of(options, other):
+                raise errors.OptionOfOtherSide(option, side, other)
+
+
+def _options_of(options: WriteFormatOptions, side: Side) -> Iterator[str]:
+    level = options.key_compatibility_level if side == "KEY" else options.value_compatibility_level
+    if full_name(options, side) is not None:
+        yield f"{side} FULLNAME"
+    if level is not None:
+        yield f"{side} COMPATIBILITY LEVEL"
+
+
+def check_bytes(record: Record, sink: str, side: Side) -> None:
+    """Raises if the one column of FORMAT BYTES has no bytes of its own."""
+    (field,) = record.fields
+    if not isinstance(field.type, Bytes | Text | Json | Uuid | Enum):
+        raise errors.TypeNotBytes(sink, side.lower(), field.name, print_type(field.type))
+
+
+# versions
+
+
+def published_record(schema: WrittenSchema) -> Record:
+    """The type of the records that are written with a schema of ours."""
+    found = type_of_schema(schema.format, schema).type
+    assert isinstance(found, Record)
+    return found
+
+
+def next_schema(old: WrittenSchema, new: RecordEncoding, defaults: Record, resolve: Resolve) -> WrittenSchema | None:
+    """The next version of a published schema; None if the relation needs no other one.
+
+    ``new`` is the side with the schema that it would get today. ``defaults`` are its columns with the defaults of the
+    source's fields. What both versions have keeps its docs, and in Protobuf its numbers.
+    """
+    assert new.schema is not None
+    match old.format:
+        case SchemaFormat.AVRO:
+            before, now = load_tree(old.text), load_tree(new.schema)
+            tree = avro.next_version(before, now, defaults)
+            text = json.dumps(avro_json(tree), ensure_ascii=False) if avro.differs(before, tree) else None
+        case SchemaFormat.JSON:
+            was, wanted = json.loads(old.text), json.loads(new.schema)
+            made = json_version.next_version(was, wanted, defaults)
+            text = json.dumps(made, ensure_ascii=False) if json_version.differs(was, made) else None
+        case SchemaFormat.PROTOBUF:
+            whole = resolved(new.record, resolve)
+            text = _next_proto(old.text, change_event(whole) if new.as_event else whole)
+    return None if text is None else replace(old, text=text, id=None)
+
+
+def _next_proto(old: str, record: Record) -> str | None:
+    file, *imported = read_files(old)
+    text = print_proto(protobuf_version.next_version(file, record, imported))
+    return text if protobuf_version.differs(file, read_files(text)[0]) else None
