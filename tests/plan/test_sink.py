@@ -432,7 +432,6 @@ def test_a_sink_needs_a_topic(world: Planning) -> None:
         (f"{TO} FORMAT CSV WITH 3 COLUMNS", "FORMAT CSV of a sink"),
         (f"{TO} FORMAT AVRO USING SCHEMA '\"int\"'", "FORMAT AVRO USING SCHEMA of a sink"),
         (f"{TO} FORMAT JSON WITH (DELIVERY = 'exactly once')", "DELIVERY of a sink"),
-        (f"{TO} FORMAT JSON WITH (LATENCY = 'real time')", "LATENCY of a sink"),
         (f"{TO} FORMAT JSON WITH (SNAPSHOT = false)", "SNAPSHOT of a sink"),
         (f"{TO} FORMAT JSON WITH (ON ERROR = SKIP)", "ON ERROR of a sink"),
         (

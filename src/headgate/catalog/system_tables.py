@@ -127,11 +127,11 @@ def _tasks(catalog: Catalog, reader: Reader) -> Iterator[Row]:
         name, kind = catalog.display_name(id_), task.kind.value
         if status is None:
             state = State.DISABLED if desired is DesiredTaskState.PAUSED else State.STARTING
-            yield name, kind, state.value, None, None, 0, 0, None, task.created
+            yield name, kind, state.value, None, None, 0, 0, None, task.created, None
         else:
             yield (
                 name, kind, status.state.value, status.error, status.batch, status.rows, status.skipped, status.lag,
-                status.since,
+                status.since, status.notice,
             )  # fmt: skip
 
 
@@ -218,7 +218,7 @@ HEADGATE_CATALOG = (
         "tasks",
         _tasks,
         "name text!, kind text!, state text!, error text, batch bigint, rows bigint!, skipped bigint!, lag bigint, "
-        "since timestamptz!",
+        "since timestamptz!, notice text",
     ),
     _table("events", _events, "time timestamptz!, object text!, event text!, detail text"),
     _table(

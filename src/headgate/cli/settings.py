@@ -7,6 +7,7 @@
 
     [spark]
     master = "spark://host:7077"   # or local[8], yarn, k8s://…
+    real_time = 40                 # slots for tasks in real time, one for each partition that they read
     memory = "4g"                  # of Spark's heap; by default a quarter of the machine's memory, 1 to 8 GB
     settings = { "spark.executor.memory" = "2g" }
 
@@ -61,6 +62,8 @@ MASTERS = ("local", "spark://", "yarn", "k8s://")
 
 
 SIZE = re.compile(r"([1-9]\d{0,5})([kmg])", re.IGNORECASE)
+LOCAL_THREADS = re.compile(r"local\[(\d+)\]")
+REAL_TIME_SLOTS = 40  # RUNTIME: 40 tasks take 330 threads and 0.7 GB
 LEAST_MEMORY = 256 << 20  # a Spark with less does not start
 
 
@@ -92,9 +95,25 @@ class SparkSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     master: str = "local[8]"
+    real_time: int | None = Field(
+        default=None, ge=0, le=1000
+    )  # slots; None: 40 beside those of a local master, or none
     eager: bool = True  # start Spark with the engine, not when a statement first needs it
     memory: HeapSize | None = None  # of the heap; None: what the machine allows
     settings: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def real_time_slots(self) -> int:
+        """On a cluster nobody knows how many slots there are, so that they must be promised."""
+        if self.real_time is not None:
+            return self.real_time
+        return REAL_TIME_SLOTS if self.master.startswith("local") else 0
+
+    @property
+    def whole_master(self) -> str:
+        """The master with the slots for tasks in real time added, if it is local. A thread is made when it is needed."""
+        found = LOCAL_THREADS.fullmatch(self.master)
+        return self.master if found is None else f"local[{int(found[1]) + self.real_time_slots}]"
 
     @field_validator("master")
     @classmethod
@@ -287,6 +306,8 @@ def _reason(path: tuple[str, ...], message: str) -> str:
             return "it is a list of names or addresses, without port and scheme"
         case ("world",):
             return "it is true, false or a folder"
+        case ("spark", "real_time"):
+            return "it is a number of slots from 0 to 1000"
         case ("queries", "at_once"):
             return "it is a number from 1 to 64"
         case ("quarantine", "in_catalog"):

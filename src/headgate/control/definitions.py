@@ -17,6 +17,7 @@ from headgate.plan import definitions as d
 from headgate.plan.chain import chain_of, valid_query
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import check_sink_schemas, needed_sink
+from headgate.plan.latency import choose_latency
 from headgate.plan.relations import (
     analyse_query,
     names_hidden_columns,
@@ -72,16 +73,21 @@ def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns, and
     SinkKeyChanges if its keys would have other bytes."""
     needed = needed_sink(catalog, sink)
-    planned = with_own_schemas(needed, definition_of(sink, CreateSink))
+    statement = definition_of(sink, CreateSink)
+    planned = with_own_schemas(needed, statement)
     if missing := check_sink_schemas(sink, needed, planned):
         raise SinkCannotFollow(sink.name, missing)
     relations = relation_definitions(catalog, [planned.relation])
-    source = relations[chain_of(catalog, planned.relation).source.id]
+    chain = chain_of(catalog, planned.relation)
+    source = relations[chain.source.id]
     assert isinstance(source, d.SourceDefinition)
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
     definition = _definition_name(catalog, relations)
     marked = _marked_sql(catalog, planned.relation, relations, source, key) if key else None
-    return d.TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition, marked)
+    latency = choose_latency(catalog, statement, planned, source.layout, chain)
+    return d.TaskDefinition(
+        sink.id, sink.name, source, relations, planned, key, catalog.version, definition, marked, latency
+    )
 
 
 def _marked_sql(

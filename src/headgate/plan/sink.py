@@ -10,14 +10,16 @@ from typing import Literal
 from headgate.catalog.catalog import Catalog, column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
-from headgate.catalog.objects import Column, Growth, Object
+from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import joined
 from headgate.plan import errors
 from headgate.plan.chain import chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
+from headgate.plan.latency import choose_latency
 from headgate.plan.relations import fields_without_column, key_columns, key_field_hints, named_types
+from headgate.plan.source import plan_source
 from headgate.resolve.statements import object_id, topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
@@ -29,6 +31,7 @@ from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side, subject_name
 from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
 from headgate.text.cursor import Identifier
 
 
@@ -91,6 +94,7 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
         key,
         envelope,
     )
+    choose_latency(catalog, statement, sink, plan_source(definition_of(source, CreateSource)), chain)
     return sink, tuple(_notices(relation, sink, unstable))
 
 
@@ -118,7 +122,6 @@ def _refuse_later_features(statement: CreateSink) -> None:
     options, topic = statement.with_options, statement.kafka.options
     later = {
         "DELIVERY": options.delivery != "at least once",
-        "LATENCY": options.latency is not None,
         "SNAPSHOT": not options.snapshot,
         "ON ERROR": options.on_error != "HALT",
         "PARTITION BY": topic.partition_by is not None,

@@ -13,6 +13,7 @@ from headgate.plan.definitions import TaskDefinition, spark_name
 from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
+from headgate.runtime.live_input import LiveInput, LiveTarget
 from headgate.runtime.ports import Append, Batch, Changes, InputRange, LedgerStore, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.relations import RelationFrames
@@ -36,11 +37,12 @@ def sink_task(
     """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go."""
     source, cluster = definition.source, clients.kafka(definition.sink.connection)
     brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
-    input_ = KafkaInput(
+    live = definition.latency.way == "real time"
+    input_ = (LiveInput if live else KafkaInput)(
         source, clients, definition.id, f'sink "{definition.name}"', brokers,
         f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
     )  # fmt: skip
-    target, plan = KafkaTarget(definition.sink, cluster), SinkPlan(definition)
+    target, plan = (LiveTarget if live else KafkaTarget)(definition.sink, cluster), SinkPlan(definition)
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,

@@ -166,6 +166,15 @@ class Task:
         ledger = self.ledger
         return self._step is not None and ledger is not None and ledger.definition != self.plan.definition
 
+    is_live = False  # whether it runs by itself, between two calls
+
+    def finish(self, session: SparkSession, *, settle: bool = True) -> None:
+        """Nothing is under way between two batches."""
+
+    def settled(self, session: SparkSession) -> Task:
+        """The task while nothing of it runs by itself."""
+        return self
+
     def close(self) -> None:
         self.target.close()
 
@@ -283,6 +292,18 @@ class Task:
         self._mark = NO_MARK
         for id_, input_ in self.inputs.items():
             input_.release(batch.end[id_])
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether all that the target has is known and of this plan, so that somebody else may write on from `positions`."""
+        return self.ledger is not None and self._mark.end is None and not self._is_out_of_step()
+
+    def advance(self, end: Positions) -> BatchResult:
+        """Move the ledger to where somebody else, a streaming query, has written the output."""
+        began, batch = time.monotonic(), self._batch(end, self.plan.definition)
+        self._commit(batch, rejecting=False)
+        self._crash("after_commit", batch.number)
+        return self._finish(batch, {}, began)
 
     def _store_rejected(self, batch: Batch) -> tuple[Sequence[Quarantined] | None, Sequence[QuarantineFolder]]:
         """The rejected records and the folders to store with the ledger. If there are more records than a transaction should

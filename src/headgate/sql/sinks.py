@@ -44,7 +44,7 @@ class SinkOptions(o.Options, owner="the sink"):
     key_in_value: bool = o.option(True)
     snapshot: bool = o.option(True)
     delivery: Literal["at least once", "exactly once"] = o.option("at least once")
-    latency: Literal["real time"] | None = o.option()
+    latency: Literal["real time", "micro-batch"] | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
 
 

@@ -91,6 +91,14 @@ class KafkaTarget:
             case Diff():
                 raise AssertionError("a topic takes no signed changes")
 
+    def streamed(self, changes: Changes) -> DataFrame:
+        """The records of changes on a stream, each of which is a record of the input."""
+        if isinstance(changes, Append):
+            return changes.rows.select(*self._columns)
+        assert isinstance(changes, Upsert)
+        assert changes.marked, "a stream knows no other rows of a key"
+        return self.records(changes, 0)
+
     def _with_deletions(self, rows: DataFrame, key: tuple[str, ...], changed: DataFrame) -> DataFrame:
         """A record for every changed key; its value is NULL if the key has no row any more. Values are encoded before the
         join, because behind it every column could be NULL."""
