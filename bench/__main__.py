@@ -23,6 +23,7 @@ from bench import (
     mappers,
     pipeline,
     queries,
+    realtime,
     statements,
     tasks,
     wide,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "world": world.run,
     "pipeline": pipeline.run,
     "tasks": tasks.run,
+    "realtime": realtime.run,
     "changes": changes.run,
 }
 WIDTH = 140

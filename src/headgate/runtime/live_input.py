@@ -111,29 +111,14 @@ class LiveTarget(KafkaTarget):
 
     def unwritten(self, records: DataFrame, tail: Mapping[int, int]) -> DataFrame:
         """The records that the topic lacks. Of several records of a key only the last counts."""
-        session = records.sparkSession
-        reader = session.read.format("kafka").options(**self.cluster.spark(), **READER)
+        reader = records.sparkSession.read.format("kafka").options(**self.cluster.spark(), **READER)
         now = self.ends()
         start = {partition: tail.get(partition, 0) for partition in now}
         reader = reader.option("subscribe", self.sink.topic).option(
             "startingOffsets", offsets_json(self.sink.topic, start)
         )
         found = reader.option("endingOffsets", offsets_json(self.sink.topic, now)).load()
-        columns = F.struct(*[F.col(name) for name in records.columns])
-        nothing = F.struct(F.lit(None).cast("binary").alias("value"))
-        # Both sides must have equal types. A row of the topic comes after another by its offset, as a key stays in its
-        # partition; a wanted one by its place.
-        wanted = records.withColumn("hg_order", F.monotonically_increasing_id()).select(
-            "key", columns.alias("hg_wanted"), nothing.alias("hg_held"), "hg_order", F.lit(True).alias("hg_is_wanted")
-        )
-        held = found.select(
-            "key",
-            F.lit(None).cast(wanted.schema["hg_wanted"].dataType).alias("hg_wanted"),
-            F.struct("value").alias("hg_held"),
-            F.col("offset").alias("hg_order"),
-            F.lit(False).alias("hg_is_wanted"),
-        )
-        return session.sql(UNWRITTEN, both=wanted.unionAll(held))
+        return lacking(records, found)
 
     def send(self, records: DataFrame) -> None:
         """While records of a query may still be in its producer, the same producer writes: it keeps their order."""
@@ -141,6 +126,24 @@ class LiveTarget(KafkaTarget):
             super().send(records)
             return
         records.write.mode("append").format("kafka").options(**self.cluster.spark(), **LIVE_WRITER).save()
+
+
+def lacking(records: DataFrame, found: DataFrame) -> DataFrame:
+    """The last record of each key, unless it is the last of what was ``found`` of that key in the topic."""
+    columns = F.struct(*[F.col(name) for name in records.columns])
+    nothing = F.struct(F.lit(None).cast("binary").alias("value"))
+    # A record of the topic comes after another by its offset, as a key stays in its partition; a wanted one by its place.
+    wanted = records.withColumn("hg_order", F.monotonically_increasing_id()).select(
+        "key", columns.alias("hg_wanted"), nothing.alias("hg_held"), "hg_order", F.lit(True).alias("hg_is_wanted")
+    )
+    held = found.select(
+        "key",
+        F.lit(None).cast(wanted.schema["hg_wanted"].dataType).alias("hg_wanted"),
+        F.struct("value").alias("hg_held"),
+        F.col("offset").alias("hg_order"),
+        F.lit(False).alias("hg_is_wanted"),
+    )
+    return records.sparkSession.sql(UNWRITTEN, both=wanted.unionAll(held))
 
 
 def kafka_offsets(text: str, topic: str) -> dict[int, int]:
