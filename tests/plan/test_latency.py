@@ -104,9 +104,11 @@ def test_formats_that_python_decodes_run_in_micro_batches(world: Planning, forma
 
 
 def test_what_real_time_cannot_do_is_refused_where_it_was_asked_for(world: Planning) -> None:
-    with pytest.raises(RealTimeImpossible, match="documents"):
+    with pytest.raises(RealTimeImpossible) as refused:
         latency(world, f"FROM documents {TO} FORMAT JSON WITH (LATENCY = 'real time')")
+    assert 'the value of source "documents", which is JSON' in refused.value.reason
     world.do("CREATE VIEW timed AS SELECT id, now() AS seen FROM orders")
-    with pytest.raises(RealTimeImpossible, match=r'column "seen" is computed by'):
+    with pytest.raises(RealTimeImpossible) as refused:
         latency(world, f"FROM timed {TO} KEY (id) FORMAT JSON WITH (LATENCY = 'real time')")
+    assert 'column "seen" is computed by' in refused.value.reason
     assert latency(world, f"FROM timed {TO} KEY (id) FORMAT JSON").way == "micro-batch"

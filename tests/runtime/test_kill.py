@@ -99,6 +99,38 @@ def test_a_killed_engine_loses_nothing(world: World, tmp_path: Path) -> None:
         engine.kill()
 
 
+BOTH_WAYS = """
+CREATE SOURCE ways_state FROM KAFKA CONNECTION kafka (TOPIC 'ways_orders') KEY FORMAT TEXT
+  VALUE FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry ENVELOPE UPSERT;
+CREATE VIEW ways_dear AS SELECT key, id FROM ways_state WHERE price >= 100;
+CREATE SINK ways_live FROM ways_dear INTO KAFKA CONNECTION kafka (TOPIC 'ways_live') KEY (key)
+  KEY FORMAT TEXT VALUE FORMAT JSON WITH (LATENCY = 'real time');
+CREATE SINK ways_batches FROM ways_dear INTO KAFKA CONNECTION kafka (TOPIC 'ways_batches') KEY (key)
+  KEY FORMAT TEXT VALUE FORMAT JSON WITH (LATENCY = 'micro-batch');
+"""
+
+
+def test_kills_leave_the_same_topic_in_real_time_and_in_micro_batches(world: World, tmp_path: Path) -> None:
+    found = world.ensure("kafka", "registry")
+    orders = Orders(found["kafka"], found["registry"], "ways_orders")
+    project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
+    moments = random.Random(SEED)
+    engine = start_engine(project, environment=environment)
+    try:
+        run(engine, BOTH_WAYS)
+        with _flow(orders) as flow:
+            for _ in range(KILLS):
+                _wait_for(moments, project)
+                engine.kill()
+                engine = start_engine(project, environment=environment)
+        wanted = set(range(int(CHEAP), flow.sent))
+        for topic in ("ways_live", "ways_batches"):
+            in_step = eventually(lambda topic=topic: orders.latest(topic) == wanted, A_START)  # type: ignore[misc]
+            assert in_step, f"{topic} after kills with seed {SEED}: {run(engine, 'SHOW TASKS;')}"
+    finally:
+        engine.kill()
+
+
 def test_an_engine_told_to_stop_neither_loses_nor_doubles(world: World, tmp_path: Path) -> None:
     found = world.ensure("kafka", "registry")
     orders = Orders(found["kafka"], found["registry"], "drain_orders")
