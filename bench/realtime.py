@@ -166,7 +166,7 @@ class _Flow:
                 changed, schema = True, self._schema(self._number + 1)
                 id_ = self._site.register(self._topic, json.dumps(schema))
             row = {"id": n, "item": "one", "price": 200.0, "sent": time.time()}
-            row |= {field["name"]: "new" for field in schema["fields"][4:]}
+            row |= {str(field["name"]): "new" for field in schema["fields"][4:]}
             key = framed(self._key_id, "long", self._number * 1_000_000 + n)
             sent[key[5:]] = time.time()
             producer.produce(self._topic, framed(id_, schema, row), key=key)

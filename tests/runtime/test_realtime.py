@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
@@ -126,7 +127,9 @@ def ledger_rows(engine: EngineProcess) -> int:
     with SqliteReader(engine.project / ".headgate" / "catalog.db") as reader:
         (ledger,) = [reader.ledger(task) for task in reader.load().desired]
     assert ledger is not None
-    return sum(sum(position.offsets) for position in ledger.positions.values())  # type: ignore[union-attr]
+    (position,) = ledger.positions.values()
+    assert isinstance(position, KafkaPosition)
+    return sum(position.offsets)
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,14 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery, StreamingQueryListener
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
+    StreamingQueryListener,
 )
+from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.runtime.spark_jobs import POOL
 
@@ -146,7 +147,8 @@ class LiveQueries:
             seconds = SHORT_TRIGGER if short else self.trigger * random.uniform(1 - SPREAD, 1.0)
             writer = records(session).writeStream.format("kafka").outputMode("update").queryName(name)
             writer = writer.options(**options).option("checkpointLocation", str(checkpoint))
-            query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()
+            # PySpark's overloads do not name it yet.
+            query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()  # type: ignore[call-overload]
         live = LiveQuery(query, query.runId, checkpoint, slots, on_boundary, on_end)
         self._running[live.run_id] = live
         if not query.isActive:  # it ended before anybody could be told
