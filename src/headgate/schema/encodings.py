@@ -114,6 +114,7 @@ def _type(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
     return type_of_schema(encoding.format, schema, encoding.message)
 
 
+@lru_cache(maxsize=1024)
 def type_in(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
     """The type of values of a schema, with the names that the side has for its fields."""
     written = _type(encoding, schema)

@@ -68,9 +68,35 @@ def own_names(fields: Sequence[Member]) -> KnownFields:
     return tuple(KnownField(f.name, f, own_names(f.inner)) for f in fields)
 
 
+class _Index:
+    """The fields of one schema by their names. A linear search for each field would take seconds for a record of 2,000 fields.
+    If two fields have the same name, the first one counts."""
+
+    def __init__(self, fields: KnownFields) -> None:
+        backwards = fields[::-1]
+        self.by_name = {one.name: one for one in backwards}
+        self.by_own_name = {one.member.name: one for one in backwards}
+        self.by_number = {one.member.number: one for one in backwards if one.member.number is not None}
+        self.by_earlier_name: dict[int | str, list[str]] = {}
+        for one in fields:
+            for key in _earlier_keys(one.member):
+                self.by_earlier_name.setdefault(key, []).append(one.name)
+
+
+def _earlier_keys(later: Member) -> Iterator[int | str]:
+    """What tells that a field is an earlier version of this one: its number or, in formats without numbers, its name."""
+    if later.number is not None:
+        yield later.number
+    else:
+        yield from dict.fromkeys((later.name, *later.aliases))
+
+
 def names_of_later(known: Sequence[KnownFields], fields: Sequence[Member]) -> KnownFields:
     """The fields of a schema that came after the known ones, given oldest first."""
-    found = {index: match for index, field in enumerate(fields) if (match := _match(known, field)) is not None}
+    if not fields:
+        return ()
+    indexes = [_Index(version) for version in known]
+    found = {index: match for index, field in enumerate(fields) if (match := _match(indexes, field)) is not None}
     taken: dict[str, int] = {}
     for index, (_, name) in sorted(found.items(), key=lambda item: item[1][0]):
         taken.setdefault(name, index)
@@ -80,35 +106,32 @@ def names_of_later(known: Sequence[KnownFields], fields: Sequence[Member]) -> Kn
             names[index] = _free(field.name, taken)
             taken[names[index]] = index
     return tuple(
-        KnownField(names[index], field, names_of_later(_inside(known, names[index]), field.inner))
+        KnownField(names[index], field, names_of_later(_inside(indexes, names[index]), field.inner))
         for index, field in enumerate(fields)
     )
 
 
 def names_of_earlier(later: Sequence[KnownFields], fields: Sequence[Member]) -> KnownFields:
     """The fields of a schema that came before others, by the aliases and numbers of those, the next one first."""
+    if not fields:
+        return ()
+    indexes = [_Index(version) for version in later]
     made: list[KnownField] = []
     taken: dict[str, int] = {}
-    for index, field in enumerate(fields):
-        names = (one.name for version in later for one in version if _is_earlier(one.member, field))
+    for position, field in enumerate(fields):
+        key = field.name if field.number is None else field.number
+        names = (name for index in indexes for name in index.by_earlier_name.get(key, ()))
         same = next((name for name in names if name not in taken), None)
         name = _free(field.name, taken) if same is None else same
-        taken[name] = index
-        made.append(KnownField(name, field, names_of_earlier(_inside(later, name), field.inner)))
+        taken[name] = position
+        made.append(KnownField(name, field, names_of_earlier(_inside(indexes, name), field.inner)))
     return tuple(made)
-
-
-def _is_earlier(later: Member, field: Member) -> bool:
-    """Whether the field is an earlier version of the later one."""
-    if later.number is not None:
-        return later.number == field.number
-    return field.name in (later.name, *later.aliases)
 
 
 Rank = tuple[int, int]  # how many schemas ago, and how many names were tried
 
 
-def _match(known: Sequence[KnownFields], field: Member) -> tuple[Rank, str] | None:
+def _match(known: Sequence[_Index], field: Member) -> tuple[Rank, str] | None:
     """The name of the field that this one is. The newest schema counts most: a name may have moved to another field."""
     for age, version in enumerate(reversed(known)):
         for rank, one in enumerate(_same(version, field)):
@@ -117,17 +140,17 @@ def _match(known: Sequence[KnownFields], field: Member) -> tuple[Rank, str] | No
     return None
 
 
-def _same(version: KnownFields, field: Member) -> Iterator[KnownField | None]:
+def _same(version: _Index, field: Member) -> Iterator[KnownField | None]:
     """The fields of a version that may be this one, the most certain first. None stands for a miss."""
     if field.number is not None:
-        yield next((one for one in version if one.member.number == field.number), None)
+        yield version.by_number.get(field.number)
     for name in (field.name, *field.aliases):
-        yield next((one for one in version if one.member.name == name), None)
+        yield version.by_own_name.get(name)
 
 
-def _inside(known: Sequence[KnownFields], name: str) -> list[KnownFields]:
+def _inside(known: Sequence[_Index], name: str) -> list[KnownFields]:
     """The fields of the records that a field holds, in each of the schemas that have it."""
-    found = (next((one for one in version if one.name == name), None) for version in known)
+    found = (version.by_name.get(name) for version in known)
     return [one.inner for one in found if one is not None]
 
 
@@ -141,7 +164,7 @@ def _free(name: str, taken: dict[str, int]) -> str:
 def present_name(known: Sequence[KnownFields], path: Sequence[str]) -> str | None:
     """What the newest schema that has a field calls it. ``path`` has the names of the side."""
     for name in path[:-1]:
-        known = _inside(known, name)
+        known = _inside([_Index(version) for version in known], name)
     same = [one for version in known for one in version if one.name == path[-1]]
     return same[-1].member.name if same else None
 
@@ -161,7 +184,7 @@ def renamed_type(type_: t.Type, fields: KnownFields) -> t.Type:
 
 
 def _renamed_field(field: t.Field, known: KnownField | None) -> t.Field:
-    if known is None:
+    if known is None or (known.name == field.name and not known.inner):
         return field
     return replace(field, name=known.name, type=renamed_type(field.type, known.inner))
 
@@ -177,13 +200,14 @@ def new_names(
         case t.Map():
             yield from new_names(known, fields, type_.value, (*path, Step.VALUE))
         case t.Record():
+            indexes = [_Index(version) for version in known]
+            types = {field.name: field.type for field in reversed(type_.fields)}
             for one in fields:
-                wanted = type_.field(one.name)
-                if wanted is None:
+                if one.name not in types:
                     continue
-                same = [k for version in known for k in version if k.name == one.name]
+                same = [version.by_name[one.name] for version in indexes if one.name in version.by_name]
                 if same and all(k.member.name != one.member.name for k in same):
                     yield (*path, one.name), one.member.name
-                yield from new_names(_inside(known, one.name), one.inner, wanted.type, (*path, one.name))
+                yield from new_names(_inside(indexes, one.name), one.inner, types[one.name], (*path, one.name))
         case _:
             return
