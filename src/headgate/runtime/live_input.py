@@ -18,8 +18,9 @@ from headgate.catalog.positions import KafkaPosition, Position, furthest, limite
 from headgate.connectors.kafka import KafkaCluster
 from headgate.plan.definitions import SinkDefinition
 from headgate.runtime.decode import Decoder, stops_at_other_ids
+from headgate.runtime.errors import TargetTopicGone
 from headgate.runtime.inputs.kafka import KafkaInput
-from headgate.runtime.ports import Append, Changes, Limit, Upsert
+from headgate.runtime.ports import Append, Changes, Ledger, Limit, Upsert
 from headgate.runtime.source import READER, offsets_json
 from headgate.runtime.targets.kafka import WRITER, KafkaTarget
 
@@ -100,10 +101,20 @@ class LiveTarget(KafkaTarget):
     def __init__(self, sink: SinkDefinition, cluster: KafkaCluster) -> None:
         super().__init__(sink, cluster)
         self.tail: Mapping[int, int] | None = None
+        self._topic_id: str | None = None  # of the topic that a query writes
+
+    def begin(self, epoch: int) -> Ledger | None:
+        self._topic_id = None
+        return super().begin(epoch)
 
     def ends(self) -> dict[int, int]:
-        """The next offset of each partition now."""
-        return self.cluster.offsets(self.cluster.topic(self.sink.topic), latest=True)
+        """The next offset of each partition now. Raises TargetTopicGone also if the topic was made anew since `begin`: a
+        producer does not notice that."""
+        topic = self.cluster.topics({self.sink.topic}).get(self.sink.topic)
+        if topic is None or self._topic_id not in (None, topic.id):
+            raise TargetTopicGone(self.sink.topic, self.sink.name)
+        self._topic_id = topic.id
+        return self.cluster.offsets(topic, latest=True)
 
     def records(self, changes: Changes, read: int) -> DataFrame:
         records = super().records(changes, read)

@@ -220,7 +220,7 @@ class RealTimeTask:
             self._start(position, count)
 
     def _start(self, position: KafkaPosition, slots: int) -> None:
-        keyed = self._is_keyed
+        keyed, began = self._is_keyed, time.monotonic()
         options = {**self._target.cluster.spark(), **LIVE_WRITER}
         try:
             ends = self._target.ends()
@@ -247,6 +247,7 @@ class RealTimeTask:
         self._queries.unsettled[self.id] = ends
         self._why_not, self._not_before = None, 0.0
         self._live = live
+        log.info("task %s: its query started in %.2f s", self.name, time.monotonic() - began)
         self._report(self.id, BatchResult(self._ledger_number(), 0, 0.0, self.positions))
 
     def _rest_for(self, reason: str, seconds: float) -> None:
@@ -262,8 +263,9 @@ class RealTimeTask:
                 if self._live is not live:
                     return
                 offsets = kafka_offsets(end_offsets, self._input.reader.topic_name)
+                ends = self._target.ends()
                 result = self._advance(tuple(offsets[partition] for partition in sorted(offsets)))
-                self._tails = self._tails[1], self._target.ends()
+                self._tails = self._tails[1], ends
                 self._queries.unsettled[self.id] = self._tails[0]
         except HeadgateError as error:
             self._fail(self.id, error)
@@ -315,7 +317,7 @@ class RealTimeTask:
 
     def _end(self, session: SparkSession) -> None:
         """Stop the query, and settle what it has done. Raises ReplanNeeded if a record's new schema has ended it."""
-        live = self._live
+        live, began = self._live, time.monotonic()
         assert live is not None
         stopped = stopped_at(live.failure or "") if live.ended else None
         if not live.ended and not self._is_keyed:
@@ -328,8 +330,13 @@ class RealTimeTask:
             raise translated(error) from error
         if live.ended:
             self._note_fall(live, stopped)
+        ended = time.monotonic()
         if self._is_keyed:
             self._settle(session, stopped)
+        log.info(
+            "task %s: its query ended in %.2f s, and was settled in %.2f s",
+            self.name, ended - began, time.monotonic() - ended,
+        )  # fmt: skip
         self._queries.unsettled.pop(self.id, None)
         self._queries.handed_over.add(self.id)
         if stopped is not None and (arrived := self._arrived(stopped)) is not None:
@@ -360,6 +367,8 @@ class RealTimeTask:
         behind others that would have, it has written nothing."""
         self._await_delivery()
         bound = self._input.end()
+        if bound.topic_id != self._position().topic_id:
+            return  # the next batch refuses the topic
         if stopped is not None:
             bound = _before(bound, stopped.partition, stopped.offset)
         self._target.tail = self._tails[0]

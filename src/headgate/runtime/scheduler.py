@@ -150,10 +150,10 @@ class Scheduler:
             self._events.committed(entry.task, result)
 
     def report_failure(self, task: int, error: Exception) -> None:
-        """A task that runs by itself has ended."""
+        """A task that runs by itself cannot go on. If a worker uses it just now, that one finds out itself."""
         with self._changed:
             entry = self._entries.get(task)
-        if entry is not None:
+        if entry is not None and not entry.busy:
             self._fail(entry, error)
 
     def stop(self) -> None:
