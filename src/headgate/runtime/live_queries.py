@@ -7,6 +7,7 @@ never be read, and Spark says nothing of that. So slots are counted here before 
 from __future__ import annotations
 
 import logging
+import math
 import random
 import shutil
 import threading
@@ -103,6 +104,7 @@ class LiveQueries:
         self._running: dict[str, LiveQuery] = {}
         self._starting = threading.Lock()
         self._next_start = 0.0
+        self._settling = threading.Lock()
         self._next_settle = 0.0
         self._of_root: SparkSession | None = None
         self._session: SparkSession | None = None
@@ -165,8 +167,13 @@ class LiveQueries:
             self.slots.give_back(live.slots)
             shutil.rmtree(live.checkpoint, ignore_errors=True)
 
-    def may_settle(self) -> bool:
-        return time.monotonic() >= self._next_settle
+    def take_settle(self) -> bool:
+        """Whether a task may look now; then it calls `settled`. One looks at a time."""
+        with self._settling:
+            if time.monotonic() < self._next_settle:
+                return False
+            self._next_settle = math.inf
+            return True
 
     def settle_at(self) -> float:
         """The time (``time.monotonic``) from which some task may look whether all is written."""

@@ -79,7 +79,8 @@ class RealTimeTask:
             {},
         )  # ends of the target before the last two boundaries
         self._falls: list[float] = []
-        self._not_before = 0.0  # time.time() of the next attempt at a query
+        self._rests_until = 0.0  # time.time() of the next attempt at a query
+        self._look_at = 0.0  # time.time() of the next look whether one may start
         self._why_not: str | None = None
         queries.handed_over.discard(task.id)
 
@@ -127,8 +128,8 @@ class RealTimeTask:
     def due(self) -> float | None:
         """When to look whether all is written, or when to try to start a query."""
         if self._live is None:
-            return self._not_before if self._stood_at is not None else None
-        if self._seen is None or not self._is_behind(self._seen):
+            return max(self._rests_until, self._look_at) if self._stood_at is not None else None
+        if self._seen is None or not self._is_keyed or not self._is_behind(self._seen):
             return None
         allowed = time.time() + self._queries.settle_at() - time.monotonic()
         return max(self._moved_at + QUIET, allowed)
@@ -193,14 +194,14 @@ class RealTimeTask:
         lag = self.task.lag(available)
         if lag is None or not self.task.is_in_step or self._target.tail is not None:
             return True
-        return lag > 0 and (self._batches_first or lag > MOST_BEHIND or time.time() < self._not_before)
+        must_wait = time.time() < self._rests_until or self._queries.next_start() > 0
+        return lag > 0 and (self._batches_first or lag > MOST_BEHIND or must_wait)
 
     def _go_live(self, available: Positions) -> None:
         """Start a query if nothing is left for batches and there are slots."""
-        if time.time() < self._not_before:
-            return
-        self._not_before = time.time() + max(LOOK_EVERY, self._queries.next_start())  # for those that return here
-        if self._needs_batch(available) or self._queries.next_start() > 0:
+        wait = self._queries.next_start()
+        self._look_at = time.time() + (wait or LOOK_EVERY)
+        if wait > 0 or time.time() < self._rests_until or self._needs_batch(available):
             return
         try:
             self._input.reader.refresh()
@@ -245,13 +246,12 @@ class RealTimeTask:
             return
         self._tails = ends, ends
         self._queries.unsettled[self.id] = ends
-        self._why_not, self._not_before = None, 0.0
-        self._live = live
+        self._why_not, self._live = None, live
         log.info("task %s: its query started in %.2f s", self.name, time.monotonic() - began)
         self._report(self.id, BatchResult(self._ledger_number(), 0, 0.0, self.positions))
 
     def _rest_for(self, reason: str, seconds: float) -> None:
-        self._why_not, self._not_before = reason, time.time() + seconds
+        self._why_not, self._rests_until = reason, time.time() + seconds
 
     # While it runs
 
@@ -281,11 +281,13 @@ class RealTimeTask:
     def _settle_idle(self, session: SparkSession, available: Positions) -> BatchResult | None:
         """Move the ledger to the end of the topic if all that came is written. The query runs on."""
         end, position = available.get(self._input.reader.id), self._position()
-        if not isinstance(end, KafkaPosition) or not self._is_behind(end) or not self._queries.may_settle():
+        if not isinstance(end, KafkaPosition) or not self._is_behind(end) or not self._queries.take_settle():
             return None
         began = time.monotonic()
-        complete = self._is_keyed and self._is_written(session, position, end)
-        self._queries.settled(time.monotonic() - began)
+        try:
+            complete = self._is_written(session, position, end)
+        finally:
+            self._queries.settled(time.monotonic() - began)
         self._moved_at = time.time()  # if it is not, look again later
         with self._ledger_guard:
             if not complete or self._live is None or self._position() != position:
