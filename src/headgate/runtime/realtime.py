@@ -331,7 +331,7 @@ class RealTimeTask:
         except Exception as error:
             raise translated(error) from error
         if live.ended:
-            self._note_fall(live, stopped)
+            self._note_fall(stopped)
         ended = time.monotonic()
         if self._is_keyed:
             self._settle(session, stopped)
@@ -350,11 +350,12 @@ class RealTimeTask:
         while live.boundaries == before and not live.ended and time.monotonic() < deadline:
             time.sleep(0.01)
 
-    def _note_fall(self, live: LiveQuery, stopped: StoppedAt | None) -> None:
+    def _note_fall(self, stopped: StoppedAt | None) -> None:
         """A query ended by itself. Batches go first, and after several such ends they stay for a while. New schemas do not
         count."""
         self._batches_first = True
-        log.info("task %s: its query ended: %s", self.name, (live.failure or "")[:300] if stopped is None else stopped)
+        # What Spark says otherwise may hold a value; the batch that meets the same trouble has the words for it.
+        log.info("task %s: its query ended by itself%s", self.name, "" if stopped is None else f" at {stopped}")
         if stopped is not None and stopped.side is not None:
             return
         now = time.time()
