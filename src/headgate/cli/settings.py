@@ -30,6 +30,7 @@ object, HEADGATE_HOSTS has commas between the names. Relative paths start at the
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -62,7 +63,7 @@ MASTERS = ("local", "spark://", "yarn", "k8s://")
 
 
 SIZE = re.compile(r"([1-9]\d{0,5})([kmg])", re.IGNORECASE)
-LOCAL_THREADS = re.compile(r"local\[(\d+)\]")
+LOCAL_THREADS = re.compile(r"local(?:\[(?P<threads>\*|\d+)(?P<failures>,\d+)?\])?")
 REAL_TIME_SLOTS = 40  # RUNTIME: 40 tasks take 330 threads and 0.7 GB
 LEAST_MEMORY = 256 << 20  # a Spark with less does not start
 
@@ -107,13 +108,16 @@ class SparkSettings(BaseModel):
         """On a cluster nobody knows how many slots there are, so that they must be promised."""
         if self.real_time is not None:
             return self.real_time
-        return REAL_TIME_SLOTS if self.master.startswith("local") else 0
+        return REAL_TIME_SLOTS if LOCAL_THREADS.fullmatch(self.master) else 0
 
     @property
     def whole_master(self) -> str:
         """The master with the slots for tasks in real time added, if it is local. A thread is made when it is needed."""
         found = LOCAL_THREADS.fullmatch(self.master)
-        return self.master if found is None else f"local[{int(found[1]) + self.real_time_slots}]"
+        if found is None:
+            return self.master
+        threads = os.cpu_count() or 1 if found["threads"] == "*" else int(found["threads"] or 1)
+        return f"local[{threads + self.real_time_slots}{found['failures'] or ''}]"
 
     @field_validator("master")
     @classmethod
