@@ -29,7 +29,7 @@ unit: setup ## the tests that need neither Java nor a service
 
 # The long rounds of what `make test` tries once or twice. Each of them takes minutes.
 soak: setup ## long rounds of kills, schema changes, random schemas and records
-	HEADGATE_KILLS=30 HEADGATE_CYCLES=300 HEADGATE_SCHEMA_CHANGES=40 HEADGATE_CLUSTER_ROUNDS=20 HEADGATE_EXAMPLES=10 HEADGATE_APICURIO=full \
+	HEADGATE_KILLS=20 HEADGATE_CYCLES=300 HEADGATE_SCHEMA_CHANGES=40 HEADGATE_CLUSTER_ROUNDS=20 HEADGATE_EXAMPLES=10 HEADGATE_APICURIO=full \
 		HEADGATE_BAD_RECORDS=500000 \
 		$(BIN)/pytest -m soak --override-ini timeout=3600
 

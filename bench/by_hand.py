@@ -13,8 +13,7 @@ import json
 import sys
 import time
 
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, SparkSession, functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from bench.processes import cpu_seconds

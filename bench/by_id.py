@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from bench.decoding import AVRO, ID, finish, key, order

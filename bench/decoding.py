@@ -15,8 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 from google.protobuf.message_factory import GetMessageClass
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 from pyspark.sql.avro.functions import to_avro
 from pyspark.sql.pandas.functions import arrow_udf
 

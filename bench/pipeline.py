@@ -130,7 +130,7 @@ class Bench:
 
     def _by_hand(self, topic: str, out: str) -> Course:
         self._site.create_topic(out, PARTITIONS)
-        printed = _by_hand("run", self._site.brokers, topic, out, str(self._site.folder / f"checkpoint-{out}"))
+        printed = _by_hand("run", self._site.brokers, topic, out, str(self._site.folder / "by-hand"))
         course, rows = Course(), 0
         for line in printed.splitlines():
             read, at, cpu = json.loads(line)

@@ -159,7 +159,9 @@ class Tasks:
         """Ten tasks with a record a second each; one more gets records with a new field."""
         names = list(topics)[-1:]
         others = {name: topics[name] for name in list(topics)[: min(10, len(topics) - 1)]}
-        changes, before, after = self._rounds, [], []
+        changes = self._rounds
+        before: list[float] = []
+        after: list[float] = []
         receiver = Receiver(self._site.brokers, [f"{name}_out" for name in others])
         receiver.start()
         span = 10.0

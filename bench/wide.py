@@ -42,6 +42,8 @@ def run(size: Size) -> Report:
             "SELECT *": Wide.select, "a record through a sink": Wide.send, "a record with a new field": Wide.send_with_new_field
         }  # fmt: skip
         rows = [row for what, work in works.items() for row in _rows(what, work, few, many, engine, rounds)]
+        few.close()
+        many.close()
     note = f"{RECORDS} records; best of {rounds} rounds after one. CPU is that of the engine and its JVMs."
     return Report("Wide records", tuple(rows), (note,))
 
@@ -100,6 +102,9 @@ class Wide:
         for _ in range(records):
             self._producer.produce(self._name, framed(self._id, self._schema, {"sent": time.time(), **self._row}))
         self._producer.flush(30)
+
+    def close(self) -> None:
+        self._receiver.finish(0)
 
     def select(self) -> None:
         execute(self._engine, f"SELECT * FROM {self._name};")

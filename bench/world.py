@@ -26,8 +26,7 @@ from bench.figures import Report, Row, Size, shown
 from bench.processes import cpu_seconds
 from headgate.embedded.host import LOOPBACK, choose_port
 from headgate.embedded.jars import fetch, find_java
-from headgate.embedded.service import ServiceName
-from headgate.embedded.services.kafka import PROPERTIES
+from headgate.embedded.service import ServiceName, configuration
 from headgate.embedded.world import World
 
 PATIENCE = 120.0
@@ -116,7 +115,9 @@ def _by_hand(folder: Path) -> Start:
     java = [str(find_java().path), "-cp", os.pathsep.join(map(str, fetch("kafka")))]
     began = time.monotonic()
     port, controller = choose_port(None), choose_port(None)
-    (folder / "server.properties").write_text(PROPERTIES.format(host=LOOPBACK, port=port, controller=controller))
+    (folder / "server.properties").write_text(
+        configuration("kafka.properties").format(host=LOOPBACK, port=port, controller=controller)
+    )
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     format_ = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config=server.properties"]
     with (folder / "log").open("wb") as log:

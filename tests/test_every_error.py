@@ -58,7 +58,7 @@ def test_every_error_has_a_cause_and_a_cure_in_whole_sentences() -> None:
         assert cause(cls), code
         assert cure(cls), code
         assert _wrong(r"[A-Z].*\.", cause(cls)) == [], code
-        assert _wrong(r"(?s)[A-Z{].*[.?…}]", cls.DETAIL, cls.HINT, cls.CURE) == [], code
+        assert _wrong(r"(?s)[A-Z{].*[.?…}]", cls.DETAIL, cls.HINT, cure(cls)) == [], code
 
 
 def test_every_message_is_one_line_without_a_full_stop() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import pkgutil
 import re
 import string
@@ -70,6 +71,9 @@ brackets or italics stand for values of the case at hand. Values of records and 
 """
 
 
+CURE = "\n\nCure: "  # begins the last paragraph of a docstring
+
+
 def error_classes() -> dict[str, type[HeadgateError]]:
     """All errors of the product by code. Fails if two classes share a code."""
     for module in pkgutil.walk_packages(headgate.__path__, "headgate."):
@@ -94,14 +98,16 @@ def error_page() -> str:
 
 
 def cause(cls: type[HeadgateError]) -> str | None:
-    doc = " ".join((cls.__doc__ or "").split())
+    """What the docstring says before the cure. A dataclass without one has its signature there."""
+    doc = " ".join(inspect.cleandoc(cls.__doc__ or "").partition(CURE)[0].split())
     return None if doc.startswith(f"{cls.__name__}(") else doc or None
 
 
 def cure(cls: type[HeadgateError]) -> str | None:
     """What the user can do, as a template."""
     similar = "Write a name that exists. The hint lists similar ones." if hasattr(cls, "similar") else None
-    return cls.HINT or cls.CURE or similar
+    written = " ".join(inspect.cleandoc(cls.__doc__ or "").partition(CURE)[2].split())
+    return cls.HINT or written or similar
 
 
 def _entry(cls: type[HeadgateError]) -> str:

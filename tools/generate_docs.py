@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.main import COMMANDS
-from headgate.cli.main import headgate as command_line
+from headgate.cli.main import COMMANDS, headgate as command_line
+from headgate.sql.grammar import OPTION_LISTS, all_rules, all_synopses
 from headgate.sql.options import rules
-from headgate.sql.script import all_option_lists, all_rules, all_synopses, wrapped
 from tools.error_page import error_page
 from tools.type_tables import FORMATS, loss_table, reading_table, type_table
 
@@ -56,19 +55,44 @@ every type; what stands in it is what happens.
 def grammar() -> str:
     parts = [GENERATED, "# Statements\n\n", GRAMMAR_INTRO]
     for name, synopsis in sorted(all_synopses().items()):
-        parts.append(f"\n## {name}\n\n```text\n{synopsis}\n```\n")
+        parts.append(f"\n## {name}\n\n```text\n{wrapped(synopsis)}\n```\n")
     parts.append("\n## Parts\n")
     for name, rule in sorted(all_rules().items()):
         parts.append(f"\n### {name}\n\n```text\n{wrapped(rule)}\n```\n")
     parts.append(
         "\n## Options\n\nOptions are `NAME [=] value`. Names may be written with `_` for a blank, in any case.\n"
     )
-    for name, cls in sorted(all_option_lists().items()):
+    for name, cls in sorted(OPTION_LISTS.items()):
         parts.append(f"\n### {name}s\n\n| option | takes |\n|---|---|\n")
         for rule_ in rules(cls):
             takes = " \\| ".join(rule_.choices) if rule_.choices else rule_.kind.value
             parts.append(f"| `{rule_.name}` | {takes} |\n")
     return "".join(parts)
+
+
+def wrapped(synopsis: str, width: int = 100) -> str:
+    """The synopsis with line breaks before outer brackets and in long choices."""
+    lines: list[str] = [""]
+    for part in _split(synopsis, " "):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("   ")
+        if len(part) > width - 4 and part.startswith("{"):
+            part = "\n    | ".join(alternative.strip() for alternative in _split(part[1:-1], "|")).join("{}")
+        lines[-1] += (" " if lines[-1] else "") + part
+    return "\n".join(lines)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split the text at separators that are outside of all brackets."""
+    parts, depth = [""], 0
+    for before, character in zip(" " + text, text, strict=False):
+        if before + character != "->":
+            depth += (character in "[{(<") - (character in "]})>")
+        if character == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
 
 
 GRAMMAR_INTRO = """Keywords may be written in any case, and any of them can be a name when quoted. `[x]` is optional, `{a | b}` is a choice,

@@ -1,7 +1,8 @@
 """The root of all of Headgate's errors, and how one is shown to a person.
 
-One class per failure. Its fields hold what went wrong, its templates say it, and its docstring gives the cause. A
-test or a client therefore never has to parse a message:
+One class per failure. Its fields hold what went wrong, its templates say it, and its docstring gives the cause. Where a hint
+would only repeat the message, the docstring also gives the cure, for the documentation. A test or a client therefore never
+has to parse a message:
 
     class UnknownColumn(SchemaError, code="SCH-0101"):
         \"\"\"A statement names a column that its relation does not have.\"\"\"
@@ -144,7 +145,6 @@ class HeadgateError(Exception):
     MESSAGE: ClassVar[str] = ""
     DETAIL: ClassVar[str | None] = None
     HINT: ClassVar[str | None] = None
-    CURE: ClassVar[str | None] = None  # For the documentation, where a hint would repeat the message.
 
     # Set by the code that knows the statement; not part of an error's identity.
     span: Span | None = None
@@ -211,11 +211,13 @@ class InternalError(HeadgateError, code="INT-0001"):
 
 
 class ErrorGroup(HeadgateError, code="INT-0002"):
-    """A check found several errors. They are raised together, each with its own code in the detail."""
+    """A check found several errors. They are raised together, each with its own code in the detail.
+
+    Cure: Look up the codes that the detail lists.
+    """
 
     errors: tuple[HeadgateError, ...]
     MESSAGE = "{first} (and {more} more)"
-    CURE = "Look up the codes that the detail lists."
 
     @property
     def first(self) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.catalog import positions as p
 from headgate.errors import InternalError

@@ -23,9 +23,13 @@ TOPIC = "orders"
 ORDERS = Topic(TOPIC, "id", 1)
 
 
+class _Partition:
+    replicas = (1,)
+
+
 class _Description:
     topic_id = "id"
-    partitions = (0,)
+    partitions = (_Partition(),)
 
 
 class _Offset:

@@ -39,13 +39,17 @@ class TopicNames:
     def topic(self, name: str) -> Topic:
         if name not in self.options:
             raise TopicNotFound(name, similar_names(name, self.options))
-        return Topic(name, f"id of {name}", self.options[name].partitions)
+        options = self.options[name]
+        return Topic(name, f"id of {name}", options.partitions, max(1, options.replicas))
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         return {name: self.topic(name) for name in names if name in self.options}
 
     def offsets(self, topic: Topic, *, latest: bool) -> dict[int, int]:
         return dict.fromkeys(range(topic.partitions), 0)
+
+    def topic_config(self, name: str) -> dict[str, str]:
+        return dict(self.options[name].config)
 
     def check_new_topic(self, name: str, options: NewTopicOptions) -> None:
         return

@@ -12,6 +12,7 @@ from headgate.catalog.errors import CatalogFull
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.connectors.kafka import NewTopicOptions
+from headgate.plan.sink_option_errors import TopicDiffers
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import RegistryUnreachable
 from headgate.schema.written import CompatibilityLevel
@@ -118,6 +119,39 @@ def test_a_topic_that_somebody_has_written_to_meanwhile_is_not_deleted(
         patched.setattr(TopicNames, "offsets", lambda *_, **__: {0: 1})
         lines.failure(script("busy"))
     assert "busy" in lines.topics
+
+
+def test_a_topic_with_other_settings_is_refused_and_nothing_is_done(lines: Shell) -> None:
+    lines.topics["there"] = NewTopicOptions(3, 2, (("cleanup.policy", "compact"),))
+    before, version = outside(lines, "there"), lines.version
+    options = "TOPIC PARTITION COUNT 4, TOPIC REPLICATION FACTOR 2, TOPIC CONFIG MAP['cleanup.policy' => 'delete', 'a' => 'b']"
+    error = lines.failure(script("there").replace("'there'", f"'there', {options}"))
+    assert isinstance(error, TopicDiffers)
+    assert error.differences == (
+        ("TOPIC PARTITION COUNT", "4", "3"),
+        ("cleanup.policy", "delete", "compact"),
+        ("a", "b", "unknown"),
+    )
+    assert (outside(lines, "there"), lines.version) == (before, version)
+    same = "TOPIC PARTITION COUNT 3, TOPIC REPLICATION FACTOR 2, TOPIC CONFIG MAP['cleanup.policy' => 'compact']"
+    assert lines.tags(script("there").replace("'there'", f"'there', {same}")) == ["CREATE SINK"]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_set_from_registers_and_commits_or_leaves_the_sink_as_it_was(
+    lines: Shell, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    topic = f"set-from-{number}"
+    lines.run(script(topic))
+    lines.run("CREATE VIEW wide AS SELECT text, nullif(length(text), 0) AS n FROM lines")
+    lines.registry.set_level(CompatibilityLevel.BACKWARD, f"{topic}-value")
+    before, version = outside(lines, topic), lines.version
+    with monkeypatch.context() as patched:
+        Failure(number, after=False).install(patched)
+        lines.failure("ALTER SINK s SET FROM wide")
+    assert (outside(lines, topic), lines.version) == (before, version)
+    assert lines.tags("ALTER SINK s SET FROM wide") == ["ALTER SINK"]
+    assert lines.registry.versions(f"{topic}-value") == (1, 3 if number == 2 else 2)
 
 
 def test_the_statements_before_the_one_that_fails_stay(lines: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

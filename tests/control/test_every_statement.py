@@ -42,6 +42,7 @@ DONE = {
     "ReplayQuarantine": "REPLAY QUARANTINE FOR out",
     "RenameColumn": "ALTER SOURCE spare RENAME COLUMN text TO line",
     "AcceptSchemaChange": "ALTER SOURCE lines ACCEPT SCHEMA CHANGE",
+    "AlterSinkFrom": "ALTER SINK out SET FROM spare",
 }
 LATER = {
     "AlterConnection": ("ALTER CONNECTION kafka SET (BROKER 'b')", "ALTER CONNECTION"),
@@ -70,7 +71,6 @@ LATER = {
     "BackfillMaterialization": ("ALTER MATERIALIZATION m BACKFILL", "ALTER MATERIALIZATION"),
     "SetMaterializationFields": ("ALTER MATERIALIZATION m SET FIELDS RECOMMENDED", "ALTER MATERIALIZATION"),
     "AlterSinkDocs": ("ALTER SINK out FORMAT AVRO (REFRESH DOCS)", "ALTER SINK"),
-    "AlterSinkFrom": ("ALTER SINK out SET FROM lines", "ALTER SINK"),
     "CreateSinkPolicy": (
         "CREATE SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
         "CREATE SINK POLICY",

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.catalog.errors import UnknownObject, WrongKind
 from headgate.connectors.kafka import NewTopicOptions
-from headgate.control.replaying import COLUMNS, replayed
+from headgate.control.executor import REPLAY_COLUMNS, replayed
 from headgate.control.sessions import ResultColumns, ResultRows
 from headgate.runtime.errors import TaskNotRunning
 from headgate.runtime.replay import Replayed
@@ -47,7 +47,7 @@ def test_a_task_that_does_not_run_does_not_keep_the_others(busy: Shell) -> None:
 
     catalog = busy.store.load()
     answer = replayed(sorted(catalog.desired), catalog, replay)
-    assert [next(answer), next(answer)] == [ResultColumns(COLUMNS), ResultRows((("lines", 3, 0, 0),))]
+    assert [next(answer), next(answer)] == [ResultColumns(REPLAY_COLUMNS), ResultRows((("lines", 3, 0, 0),))]
     with pytest.raises(TaskNotRunning, match='"out"'):
         next(answer)
 

@@ -6,8 +6,7 @@ import re
 from typing import get_type_hints
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from headgate.embedded import errors
 from headgate.embedded.errors import RefusedBySupervisor, WorldError

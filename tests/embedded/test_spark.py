@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.embedded import spark
-from headgate.embedded.jars import cache_folder, find_java
+from headgate.embedded.jars import cache_folder, find_java, package_folder
 from headgate.runtime.session import ARCHIVE_OPTIONS
 
 # Prints the archives that the JVM has mapped.
@@ -68,7 +68,7 @@ def java(tmp_path: Path) -> Path:
 def put_archive(java: Path, *, size: int = 10) -> Path:
     folder = spark._archive_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / spark.SPARK_FILE).write_text(str(spark._spark_home()))
+    (folder / spark.SPARK_FILE).write_text(str(package_folder("pyspark")))
     archive = folder / f"{spark._fingerprint(java)}-10.jsa"
     archive.write_bytes(b"x" * size)
     return archive

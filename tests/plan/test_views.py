@@ -7,8 +7,7 @@ import pytest
 from headgate.catalog.apply import apply
 from headgate.catalog.catalog import column_comment
 from headgate.catalog.changes import ColumnsChanged
-from headgate.catalog.errors import DependencyCycle, UnknownObject, WrongKind
-from headgate.catalog.errors import UnknownColumn as UnknownColumnOfObject
+from headgate.catalog.errors import DependencyCycle, UnknownColumn as UnknownColumnOfObject, UnknownObject, WrongKind
 from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object
 from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, ReplacementBreaks, TooManyNames
 from headgate.plan.plans import Outcome

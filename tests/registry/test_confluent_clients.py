@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from confluent_kafka.schema_registry import (
     Schema as ConfluentSchema,
-)
-from confluent_kafka.schema_registry import (
     SchemaReference,
     SchemaRegistryClient,
     SchemaRegistryError,

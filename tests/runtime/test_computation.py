@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 

@@ -8,10 +8,8 @@ from contextlib import redirect_stdout
 from io import StringIO
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from hypothesis import given, strategies as st
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.plan.definitions import (
     PRESENT,
@@ -33,10 +31,10 @@ from headgate.runtime.sink_task import SinkPlan
 from headgate.runtime.source import latest_per_key
 from headgate.schema.encodings import TextEncoding
 from headgate.schema.types import Bigint, Integer, Record, Text, Type
-from headgate.sql.query.marked_sql import marked_sql
 from headgate.sql.query.scope import AnalysedQuery, Column, Relation
 from headgate.sql.query.select import analyse
 from headgate.sql.query.tree import RelationName
+from headgate.sql.query.tree_sql import marked_sql
 from headgate.text.cursor import Identifier
 from tests.laws import examples
 
@@ -66,7 +64,7 @@ def chain(*queries: str) -> TaskDefinition:
         views.append((analysed.tree, names))
         below = tuple(Column(c.name, c.type, c.nullable) for c in analysed.columns)
     side = RecordEncoding("JSON", ("id",), Record(()))
-    sink = SinkDefinition("s", SOURCE + len(queries), "topic", 1, None, side, side, "UPSERT")
+    sink = SinkDefinition("s", SOURCE + len(queries), "topic", 1, side, side, "UPSERT")
     sql = marked_sql(spark_name(SOURCE), list(COLUMNS), views, ("id",), PRESENT)
     return TaskDefinition(9, "s", source, relations, sink, {"id": "id"}, marked_sql=sql)
 

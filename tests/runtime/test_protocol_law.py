@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headgate.catalog.errors import LeaseLost, LedgerMoved

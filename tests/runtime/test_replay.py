@@ -123,7 +123,7 @@ def made_task(
     value = RecordEncoding("TEXT", ("text",), Record(()))
     view = QueryDefinition(f"SELECT {query} AS text FROM {spark_name(1)}", (("text", None),), (1,))
     relations: dict[int, RelationDefinition] = {1: source, 4: ViewDefinition(4, "v", view, ("text",))}
-    sink = SinkDefinition("s", 1 if query is None else 4, "out", 3, None, value, None, "NONE")
+    sink = SinkDefinition("s", 1 if query is None else 4, "out", 3, value, None, "NONE")
     input_ = KafkaInput(source, clients, 2, 'sink "s"', "b:1", "headgate-2")
     input_.reader = Reader(session, source, clients, records)
     plan_ = SinkPlan(TaskDefinition(2, "s", source, relations, sink))

@@ -10,7 +10,7 @@ import pytest
 
 from headgate.connectors.errors import BrokerUnreachable, TopicNotFound
 from headgate.runtime import entry, scheduler
-from headgate.runtime.entry import FIRST_ROWS, SMALL_ROWS, Entry
+from headgate.runtime.entry import FIRST_ROWS, SMALL_ROWS, BatchSize
 from headgate.runtime.errors import TargetTopicGone, TaskFailed, TaskNotRunning
 from headgate.runtime.ports import BatchResult, Limit, ReplanNeeded
 from headgate.runtime.scheduler import Scheduler
@@ -140,7 +140,7 @@ def test_a_batch_is_shorter_while_others_wait(one_worker: Running) -> None:
     ],
 )
 def test_the_size_of_a_batch_follows_the_measured_rate(rows: int, seconds: float, wanted: int) -> None:
-    measured = Entry(MemoryTask(1, None))
+    measured = BatchSize()
     measured.measure(BatchResult(1, rows, seconds, {}), Limit(FIRST_ROWS), entry.AIM)
     assert measured.rows == wanted
 
@@ -148,7 +148,7 @@ def test_the_size_of_a_batch_follows_the_measured_rate(rows: int, seconds: float
 @pytest.mark.parametrize("fixed", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("rate", [20_000, 200_000])
 def test_batches_do_not_shrink_for_what_they_cost_whatever_their_size(fixed: float, rate: int) -> None:
-    measured, seconds = Entry(MemoryTask(1, None)), 0.0
+    measured, seconds = BatchSize(), 0.0
     for number in range(20):
         limit = measured.limit(entry.AIM)
         seconds = fixed + limit.rows / rate

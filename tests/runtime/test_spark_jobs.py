@@ -8,7 +8,7 @@ import time
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.runtime.spark_jobs import LARGE_POOL, POOL, SMALL_POOL, SparkJobs
+from headgate.runtime.session import LARGE_POOL, POOL, SMALL_POOL, SparkJobs
 
 pytestmark = pytest.mark.spark
 

@@ -147,7 +147,7 @@ def test_a_client_that_does_not_read_ends_its_query(
     receiver: Receiver, worker: Start, spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(receiver, "share", lambda: 100)
-    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    monkeypatch.setattr(module, "READ_TIMEOUT", 0.1)
     sending = worker(spool.token, 0)
     assert not sending.send(1)
     with pytest.raises(AnswerNotRead):

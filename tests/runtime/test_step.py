@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.runtime.ports import Batch, Upsert
@@ -53,6 +53,8 @@ class Topics:
         self.wanted = wanted
         self.held = held
         self.sent: list[int] = []
+        self.definition = "keys/new"
+        self.sink = SimpleNamespace(topic="t")
 
     def begin(self) -> KafkaPosition:
         return KafkaPosition("t", "id", (0,))
@@ -79,7 +81,8 @@ class Topics:
 
     def _frame(self, rows: Mapping[str, str | None]) -> DataFrame:
         records = [("t", key.encode(), None if value is None else value.encode()) for key, value in rows.items()]
-        return self.session.createDataFrame(records, "topic string, key binary, value binary")
+        frame = self.session.createDataFrame(records, "topic string, key binary, value binary")
+        return frame.withColumn("partition", F.lit(0))
 
 
 def test_all_parts_together_bring_the_target_in_step(session: SparkSession) -> None:
@@ -92,10 +95,39 @@ def test_all_parts_together_bring_the_target_in_step(session: SparkSession) -> N
     last: list[bool] = []
     while not (last and last[-1]):
         last.append(step.is_last(end))
-        step.write(session, batch)
+        step.write(session, batch, "keys/old")
     assert last == [False, False, True]
     assert topics.held == {k: v for k, v in wanted.items() if v is not None} | {"foreign": "1", "other": "2"}
     assert all(topics.sent)
     assert notices == [
         "The query was replaced. 2 keys of the target are no longer in its input and were left as they are."
     ]
+
+
+def test_other_keys_are_written_anew_and_those_of_before_deleted(session: SparkSession) -> None:
+    wanted = {f"n{number}": f"{number}" for number in range(30)} | {"same": "1", "gone": None}
+    held = {f"o{number}": "old" for number in range(20)} | {"same": "1", "gone": "2"}
+    topics, notices = Topics(session, wanted, held), list[str]()
+    topics.definition = "other keys/new"
+    step = KafkaStep(cast(Any, topics), cast(Any, topics), cast(Any, topics), notices.append, part_rows=15)
+    end: Positions = {7: KafkaPosition("t", "id", (40,))}
+    batch = Batch(9, 1, 2, 1, end, end, "other keys/new", datetime(2026, 1, 1, tzinfo=UTC))
+    while True:
+        last = step.is_last(end)
+        step.write(session, batch, "keys/old")
+        if last:
+            break
+    assert topics.held == {k: v for k, v in wanted.items() if v is not None}
+    assert notices == [
+        "The keys were written anew. 20 keys of the target that its relation does not have were deleted."
+    ]
+
+
+def test_a_source_without_records_empties_a_target_that_is_written_anew(session: SparkSession) -> None:
+    topics = Topics(session, {}, {"a": "1", "b": "2"})
+    topics.definition = "other keys/new"
+    step = KafkaStep(cast(Any, topics), cast(Any, topics), cast(Any, topics), lambda _: None)
+    end: Positions = {7: KafkaPosition("t", "id", (0,))}
+    assert step.is_last(end)
+    step.write(session, Batch(9, 1, 2, 1, end, end, "", datetime(2026, 1, 1, tzinfo=UTC)), "keys/old")
+    assert topics.held == {}

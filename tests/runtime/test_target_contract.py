@@ -9,8 +9,7 @@ from itertools import count
 from typing import Protocol
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
@@ -95,7 +94,7 @@ class Kafka(OnSpark):
         value = RecordEncoding("JSON", ("key", "value"), columns)
         key = RecordEncoding("TEXT", ("key",), Record(columns.fields[:1])) if self.keyed else None
         envelope: SinkEnvelope = "UPSERT" if self.keyed else "NONE"
-        sink = SinkDefinition(self.name, 1, self.name, 1, None, value, key, envelope)
+        sink = SinkDefinition(self.name, 1, self.name, 1, value, key, envelope)
         return KafkaTarget(sink, self._cluster)
 
     def held(self, target: Target) -> list[Row]:

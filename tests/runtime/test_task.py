@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog.positions import KafkaPosition, Position, Positions
 from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import Fenced, SparkGone, TaskFailed
+from headgate.runtime.errors import Fenced, RowNotEncodable, SparkGone, TaskFailed
 from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded
 from headgate.runtime.task import ATTEMPTS, Step, Task
 from tests.runtime.memory_ports import (
@@ -283,6 +283,9 @@ def test_an_engine_that_lost_its_lease_writes_nothing() -> None:
     assert setup.target.rows == []
 
 
+OTHER = 8  # the id of another relation
+
+
 class CountingStep:
     """Counts how often the target was brought in step, and up to where. It takes so many batches."""
 
@@ -293,8 +296,11 @@ class CountingStep:
     def is_last(self, positions: Positions) -> bool:
         return len(self.ends) + 1 >= self._parts
 
-    def write(self, session: SparkSession, batch: Batch) -> None:
+    def write(self, session: SparkSession, batch: Batch, written: str) -> None:
         self.ends.append(batch.end[SOURCE])
+
+    def input_ends(self) -> Positions:
+        return {OTHER: KafkaPosition("other", "id of other", (5,))}
 
 
 def test_a_replaced_plan_brings_the_target_in_step_once_before_it_reads_on() -> None:
@@ -381,3 +387,77 @@ def test_rejected_records_are_not_stored_again_by_a_step() -> None:
     setup.start("replaced", step)
     setup.run()
     assert setup.shared.rejected == {}
+
+
+def read_other(setup: Setup, step: Step | None) -> Task:
+    """The task made anew over another relation, which has five records."""
+    topic = Topic([[("b", value) for value in (1, 2, 4, 5, 7)]], id="id of other")
+    plan = KeepPlan(keyed=False)
+    plan.definition = "other"
+    store = MemoryStore(setup.shared)
+    return Task(TASK, "task", {OTHER: MemoryInput(topic)}, plan, setup.target, store, step=step, guard=store.guard)
+
+
+def test_a_task_that_reads_another_relation_begins_at_its_start() -> None:
+    setup = Setup(MemoryTopic(keyed=False))
+    setup.run()
+    before = setup.shared.ledger
+    task = read_other(setup, None)
+    task.begin()
+    assert task.ledger is not None
+    assert before is not None
+    assert task.positions == {OTHER: KafkaPosition("topic", "id of other", (0,))}
+    assert (task.ledger.generation, task.ledger.number) == (before.generation + 1, before.number)
+    assert task.ledger.definition == "other"
+    assert setup.shared.ledger == task.ledger
+
+
+def test_a_keyed_task_that_reads_another_relation_is_brought_in_step_with_all_it_has() -> None:
+    setup = Setup()
+    setup.run()
+    task = read_other(setup, CountingStep())
+    task.begin()
+    assert task.ledger is not None
+    assert task.positions == {OTHER: KafkaPosition("other", "id of other", (5,))}
+    assert task.ledger.definition == "keep"
+    assert task.has_work({})
+
+
+class Rejects:
+    """One row of each batch cannot be encoded."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def rejected(self, session: SparkSession) -> Rejected:
+        self.asked += 1
+        return Rejected(1)
+
+    def explain(self, session: SparkSession, error: BaseException) -> BaseException:
+        return RowNotEncodable("s", "it is null", "$.value.x") if str(error) == "bad row" else error
+
+
+def test_rows_that_cannot_be_encoded_are_counted_with_those_of_the_inputs() -> None:
+    setup = Setup()
+    setup.topic.put("a", BAD)
+    setup.task.rejects = Rejects()
+    setup.run()
+    assert setup.task.progress.skipped == 2
+
+
+def test_a_row_that_cannot_be_encoded_halts_with_its_place() -> None:
+    setup = Setup()
+    setup.task.rejects = Rejects()
+    setup.fail_writes(ValueError("bad row"))
+    with pytest.raises(RowNotEncodable, match="it is null at"):
+        setup.run()
+
+
+def test_rows_are_asked_for_once_when_a_target_is_brought_in_step_in_parts() -> None:
+    setup = Setup()
+    setup.run()
+    setup.start("replaced", CountingStep(3))
+    setup.task.rejects = rejects = Rejects()
+    for _ in range(3):
+        setup.run()
+    assert rejects.asked == 1

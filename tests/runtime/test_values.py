@@ -6,8 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import types as spark
+from pyspark.sql import SparkSession, types as spark
 
 from headgate.runtime.values import json_rows, json_values, with_text_times
 

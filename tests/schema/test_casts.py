@@ -8,8 +8,7 @@ import json
 import uuid
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
 from headgate.schema.evolve.merge import widen

@@ -9,8 +9,7 @@ import os
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.catalog.store.codec import from_json, to_json
 from headgate.errors import HeadgateError

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from headgate.catalog.store.codec import from_json, to_json
 from headgate.sql.errors import InvalidStatementJson

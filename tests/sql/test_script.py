@@ -6,8 +6,9 @@ import pytest
 
 from headgate.errors import HeadgateError, Span
 from headgate.sql.errors import EmptyStatement, SeveralStatements
+from headgate.sql.grammar import all_rules, all_synopses
 from headgate.sql.queries import Subscribe
-from headgate.sql.script import all_rules, all_synopses, parse_script, parse_statement
+from headgate.sql.script import parse_script, parse_statement
 from headgate.sql.show import Describe
 from headgate.sql.statement import Kind, ObjectName, print_statement
 from headgate.sql.views import CreateView

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.serve.protocol import Column, Row, Value
 from headgate.testing.compare import Cell, Result, check_rows, differences, read_row, read_rows, write_row

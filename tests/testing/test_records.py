@@ -8,8 +8,7 @@ from decimal import Decimal
 
 import fastavro
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.registry.schemas import Reference, Schema, parse
 from headgate.schema.written import SchemaFormat

@@ -32,13 +32,15 @@ class AmbiguousName(CatalogError, code="CAT-0102"):
 
 
 class WrongKind(CatalogError, code="CAT-0103"):
-    """A statement names an object of a kind that it cannot use."""
+    """A statement names an object of a kind that it cannot use.
+
+    Cure: Name an object of the kind that the message wants.
+    """
 
     name: str
     kind: str
     wanted: tuple[str, ...]
     MESSAGE = '"{name}" is {kind:a}, not {wanted:a or}'
-    CURE = "Name an object of the kind that the message wants."
 
 
 class AlreadyExists(CatalogError, code="CAT-0104"):
@@ -107,12 +109,14 @@ class ReservedName(CatalogError, code="CAT-0108"):
 
 
 class NoColumns(CatalogError, code="CAT-0109"):
-    """A statement names a column of an object that has none."""
+    """A statement names a column of an object that has none.
+
+    Cure: Name an object that has columns: a source, a view, a sink or a table.
+    """
 
     kind: str
     name: str
     MESSAGE = '{kind} "{name}" has no columns'
-    CURE = "Name an object that has columns: a source, a view, a sink or a table."
 
 
 class InUse(CatalogError, code="CAT-0201"):
@@ -143,14 +147,16 @@ class NotEmpty(CatalogError, code="CAT-0202"):
 
 
 class DependencyCycle(CatalogError, code="CAT-0203"):
-    """A definition would use itself, directly or through other objects."""
+    """A definition would use itself, directly or through other objects.
+
+    Cure: Take one of the uses out of its definition.
+    """
 
     kind: str
     name: str
     path: tuple[str, ...]  # begins and ends with the object
     MESSAGE = '{kind} "{name}" cannot depend on itself'
     DETAIL = "The dependencies go round: {path:path}."
-    CURE = "Take one of the uses out of its definition."
 
 
 class CatalogTooNew(CatalogError, code="CAT-0301"):
@@ -241,11 +247,13 @@ class CatalogNotConvertible(CatalogError, code="CAT-0310"):
 
 
 class NotUnicode(CatalogError, code="CAT-0309"):
-    """A name, comment or statement is not valid Unicode and cannot be stored."""
+    """A name, comment or statement is not valid Unicode and cannot be stored.
+
+    Cure: Remove the broken character from the text.
+    """
 
     MESSAGE = "cannot store a text that is not Unicode"
     DETAIL = "A name, comment or statement holds half of a surrogate pair, which no UTF-8 text can hold."
-    CURE = "Remove the broken character from the text."
 
 
 class LeaseHeld(CatalogError, code="CAT-0401"):

@@ -41,7 +41,7 @@ def drop_order(catalog: Catalog, ids: Iterable[int]) -> tuple[Object, ...]:
     waiting = list(reversed(starts))
     while waiting:
         at = waiting[-1]
-        if at in entered:
+        if at in entered:  # met again: all that must be dropped before it is done
             waiting.pop()
             done.setdefault(at, catalog.get(at))
             continue
@@ -112,6 +112,7 @@ def type_by_path(catalog: Catalog, path: tuple[str, ...]) -> Object | None:
 
 
 def _contents(catalog: Catalog) -> dict[int, list[int]]:
+    """The objects directly in each database and schema. One pass over the catalog: `children` would make one for each."""
     inside: dict[int, list[int]] = {}
     for entry in catalog.objects.values():
         inside.setdefault(entry.parent, []).append(entry.id)
@@ -119,6 +120,7 @@ def _contents(catalog: Catalog) -> dict[int, list[int]]:
 
 
 def _reachable(catalog: Catalog, start: int, step: Callable[[int], Iterable[int]]) -> tuple[Object, ...]:
+    """What ``step`` leads to from an object, at any depth, without the object itself. Breadth first."""
     reached: dict[int, None] = {start: None}
     for at in (queue := [start]):
         for next_ in step(at):
@@ -129,6 +131,7 @@ def _reachable(catalog: Catalog, start: int, step: Callable[[int], Iterable[int]
 
 
 def _way_back(catalog: Catalog, start: int, came_from: dict[int, int]) -> tuple[Object, ...]:
+    """The cycle in the order of its dependencies. ``came_from`` has the object from which each one was reached."""
     way = [start]
     while (at := came_from[way[-1]]) != start:
         way.append(at)

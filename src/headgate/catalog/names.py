@@ -16,8 +16,7 @@ from headgate.catalog.catalog import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SC
 from headgate.catalog.errors import CatalogError, UnknownObject, WrongKind
 from headgate.catalog.objects import ROOT, Column, Namespace, Object, namespace_of
 from headgate.errors import Span, if_few, similar_names
-from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
-from headgate.schema.names import find as find_name
+from headgate.schema.names import Ambiguous, Found, NotFound, find as find_name, force_quotes, print_name
 from headgate.schema.types import Named
 from headgate.sql.statement import NO_SPAN, RELATIONS, Kind, ObjectName
 from headgate.text.cursor import Identifier

@@ -25,7 +25,7 @@ from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath, span_of
 from headgate.catalog.objects import Comment, DesiredTaskState, Object
 from headgate.catalog.positions import dump_record
-from headgate.catalog.store import Reader
+from headgate.catalog.store.sqlite import SqliteReader
 from headgate.catalog.tasks import State
 from headgate.errors import similar_names
 from headgate.schema import types as t
@@ -38,7 +38,7 @@ from headgate.sql.statement import RELATIONS, Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 Row = tuple[object, ...]
-Compute: TypeAlias = Callable[[Catalog, Reader], Iterable[Row]]
+Compute: TypeAlias = Callable[[Catalog, SqliteReader], Iterable[Row]]
 
 _TYPES: dict[str, t.Type] = {
     "text": t.Text(),
@@ -73,7 +73,7 @@ class SystemRelation:
     hidden: frozenset[str] = frozenset()
     compute_hidden: Compute | None = None
 
-    def read(self, catalog: Catalog, reader: Reader, *, hidden: bool = False) -> Relation:
+    def read(self, catalog: Catalog, reader: SqliteReader, *, hidden: bool = False) -> Relation:
         """The rows for a snapshot and for what the engine has recorded. The snapshot may be that of a plan. Columns that are
         hidden have values only if ``hidden`` says so."""
         compute = self.compute_hidden if hidden and self.compute_hidden is not None else self.compute
@@ -86,12 +86,12 @@ def record(columns: str) -> t.Record:
     return t.Record(tuple(t.Field(name, _TYPES[type_.rstrip("!")], not type_.endswith("!")) for name, type_ in named))
 
 
-def _objects(catalog: Catalog, _: Reader) -> Iterator[Row]:
+def _objects(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     for o in catalog.objects.values():
         yield (o.id, *_home(catalog, o), o.name, o.kind.value, o.created, object_comment(o))
 
 
-def _columns(catalog: Catalog, _: Reader) -> Iterator[Row]:
+def _columns(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     for o in catalog.objects.values():
         for position, c in enumerate(o.columns, 1):
             comment = effective_comment(catalog, c)
@@ -100,7 +100,7 @@ def _columns(catalog: Catalog, _: Reader) -> Iterator[Row]:
             yield (o.id, *_home(catalog, o), o.name, c.id, position, c.name, type_, c.nullable, c.key, text)
 
 
-def _comments(catalog: Catalog, _: Reader) -> Iterator[Row]:
+def _comments(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     """All comments. One that `IS NULL` suppressed is listed without text."""
     for o in catalog.objects.values():
         home = (*_home(catalog, o), o.name, o.kind.value)
@@ -113,13 +113,13 @@ def _comments(catalog: Catalog, _: Reader) -> Iterator[Row]:
                 yield (*home, c.name, found and found.text, found.origin.value if found else "suppressed")
 
 
-def _dependencies(catalog: Catalog, _: Reader) -> Iterator[Row]:
+def _dependencies(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     for o in catalog.objects.values():
         for on in dict.fromkeys(d.on for d in o.dependencies):
             yield catalog.display_name(o.id), catalog.display_name(on), o.kind.value
 
 
-def _tasks(catalog: Catalog, reader: Reader) -> Iterator[Row]:
+def _tasks(catalog: Catalog, reader: SqliteReader) -> Iterator[Row]:
     """All tasks. One without a report yet is starting, or disabled if it shall pause."""
     known = {status.task: status for status in reader.statuses()}
     for id_, desired in sorted(catalog.desired.items()):
@@ -135,17 +135,17 @@ def _tasks(catalog: Catalog, reader: Reader) -> Iterator[Row]:
             )  # fmt: skip
 
 
-def _events(_: Catalog, reader: Reader) -> Iterator[Row]:
+def _events(_: Catalog, reader: SqliteReader) -> Iterator[Row]:
     return ((e.time, e.object, e.event, e.detail) for e in reader.events())
 
 
-def _history(_: Catalog, reader: Reader) -> Iterator[Row]:
+def _history(_: Catalog, reader: SqliteReader) -> Iterator[Row]:
     for e in reader.history():
         position = None if e.position is None else dump_record(e.position)
         yield e.time, e.object, e.change, e.cause, position, e.statement
 
 
-def _schemas(catalog: Catalog, _: Reader) -> Iterator[Row]:
+def _schemas(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     """The schemas that sources read and sinks write, as the registry gave them."""
     for entry in catalog.of_kind(Kind.SOURCE, Kind.SINK):
         if isinstance(entry.definition, CreateSource | CreateSink):
@@ -165,7 +165,7 @@ def _schemas_of(
             yield schema.id, subject, schema.schema, format_.kind, at, catalog.display_name(entry.id)
 
 
-def _quarantine(catalog: Catalog, reader: Reader, *, raw: bool = False) -> Iterator[Row]:
+def _quarantine(catalog: Catalog, reader: SqliteReader, *, raw: bool = False) -> Iterator[Row]:
     """Records in quarantine, without those in folders, which only Spark can read. It is read after the catalog, so records of
     tasks that the catalog does not know yet are left out."""
     found = reader.quarantined(raw=raw)
@@ -187,11 +187,7 @@ def _silenced(comment: Comment) -> bool:
 
 
 def _table(
-    name: str,
-    rows: Compute,
-    columns: str,
-    hidden: frozenset[str] = frozenset(),
-    compute_hidden: Compute | None = None,
+    name: str, rows: Compute, columns: str, hidden: frozenset[str] = frozenset(), compute_hidden: Compute | None = None
 ) -> SystemRelation:
     return SystemRelation("headgate_catalog", name, record(columns), rows, hidden, compute_hidden)
 
@@ -296,7 +292,7 @@ def _means(written: Identifier, name: str) -> bool:
     return written.name == name if written.quoted else fold(written.name) == name
 
 
-def _standard_schemata(catalog: Catalog, _: Reader) -> Iterator[Row]:
+def _standard_schemata(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     for schema in catalog.of_kind(Kind.SCHEMA):
         database = catalog.get(schema.parent).name
         yield _row(len(_SCHEMATA.fields), {0: database, 1: schema.name, 7: object_comment(schema)})
@@ -304,7 +300,7 @@ def _standard_schemata(catalog: Catalog, _: Reader) -> Iterator[Row]:
         yield _row(len(_SCHEMATA.fields), {0: database, 1: name})
 
 
-def _standard_tables(catalog: Catalog, _: Reader) -> Iterator[Row]:
+def _standard_tables(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     for relation in catalog.of_kind(*RELATIONS):
         insertable = _yes(relation.kind in _INSERTABLE)
         yield _standard_table(
@@ -319,7 +315,7 @@ def _standard_table(path: tuple[str, ...], type_: str, insertable: str, comment:
     return _row(len(_TABLES.fields), values)
 
 
-def _standard_columns(catalog: Catalog, _: Reader) -> Iterator[Row]:
+def _standard_columns(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     for relation in catalog.of_kind(*RELATIONS):
         yield from _columns_of(catalog, relation)
     for path, fields in _system_paths(catalog):

@@ -10,12 +10,14 @@ class CommandError(HeadgateError):
 
 
 class SettingsUnreadable(CommandError, code="CLI-0201"):
-    """The settings file cannot be opened, or is not valid TOML."""
+    """The settings file cannot be opened, or is not valid TOML.
+
+    Cure: Correct the file as the message says.
+    """
 
     file: str
     reason: str
     MESSAGE = 'cannot read settings file "{file}": {reason}'
-    CURE = "Correct the file as the message says."
 
 
 class UnknownSetting(CommandError, code="CLI-0202"):
@@ -30,13 +32,15 @@ class UnknownSetting(CommandError, code="CLI-0202"):
 
 
 class InvalidSetting(CommandError, code="CLI-0203"):
-    """A setting has a value that is not allowed. The message does not show the value, because it may be a secret."""
+    """A setting has a value that is not allowed. The message does not show the value, because it may be a secret.
+
+    Cure: Write a value that the message allows.
+    """
 
     setting: str
     place: str
     reason: str
     MESSAGE = 'setting "{setting}" of {place} is not valid: {reason}'
-    CURE = "Write a value that the message allows."
 
 
 class EnginePortTaken(CommandError, code="CLI-0204"):
@@ -48,12 +52,14 @@ class EnginePortTaken(CommandError, code="CLI-0204"):
 
 
 class ScriptUnreadable(CommandError, code="CLI-0301"):
-    """A script cannot be opened or is not text."""
+    """A script cannot be opened or is not text.
+
+    Cure: Check the name of the file and its permissions.
+    """
 
     file: str
     reason: str
     MESSAGE = 'cannot read script "{file}": {reason}'
-    CURE = "Check the name of the file and its permissions."
 
 
 class NothingToRun(CommandError, code="CLI-0302"):

@@ -39,13 +39,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import click
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
 from headgate.errors import HeadgateError, raise_all, similar_names
@@ -90,10 +84,14 @@ def size_in_bytes(text: str) -> int:
     return int(found[1]) << {"k": 10, "m": 20, "g": 30}[found[2].lower()]
 
 
-class SparkSettings(BaseModel):
-    """The table `[spark]`."""
+class Table(BaseModel):
+    """A table of the file. It has no other settings than those declared."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class SparkSettings(Table):
+    """The table `[spark]`."""
 
     master: str = "local[8]"
     real_time: int | None = Field(
@@ -135,10 +133,8 @@ class SparkSettings(BaseModel):
         return {key: _text(value) for key, value in given.items()}
 
 
-class QuerySettings(BaseModel):
+class QuerySettings(Table):
     """The table `[queries]`: the process that runs SELECTs. Sizes are written as Java writes them: 512m, 2g."""
-
-    model_config = ConfigDict(extra="forbid")
 
     eager: bool = True  # start it with the engine, not when a query first needs it
     memory: HeapSize = "512m"  # of its heap
@@ -146,18 +142,14 @@ class QuerySettings(BaseModel):
     spool: Size = "1g"  # rows on disk that wait for their clients
 
 
-class QuarantineSettings(BaseModel):
+class QuarantineSettings(Table):
     """The table `[quarantine]`: where bad records are kept."""
-
-    model_config = ConfigDict(extra="forbid")
 
     in_catalog: int = Field(default=10_000, ge=0)  # bad records of a task; further ones go to the warehouse
 
 
-class LogSettings(BaseModel):
+class LogSettings(Table):
     """The table `[log]`. Without a file, the log goes to standard error."""
-
-    model_config = ConfigDict(extra="forbid")
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     file: Path | None = None
@@ -265,12 +257,20 @@ def _findings(error: ValidationError, given: dict[str, Any], file: str) -> Itera
             known = _names_beside(path)
             yield UnknownSetting(name, place, known, _near(name, known))
         else:
-            yield InvalidSetting(name, place, _reason(path, str(finding["msg"])))
+            yield InvalidSetting(name, place, _reason(name, str(finding["msg"])))
+
+
+TABLES: dict[str, type[Table]] = {
+    "spark": SparkSettings,
+    "queries": QuerySettings,
+    "quarantine": QuarantineSettings,
+    "log": LogSettings,
+}
 
 
 def _depth(loc: tuple[int | str, ...]) -> int:
     """How many parts of a location are the name of a setting. The rest are branches of its type."""
-    return 2 if loc[0] in ("spark", "queries", "quarantine", "log") else 1
+    return 2 if loc[0] in TABLES else 1
 
 
 def _is_in(given: dict[str, Any], path: tuple[str, ...]) -> bool:
@@ -283,17 +283,9 @@ def _is_in(given: dict[str, Any], path: tuple[str, ...]) -> bool:
 
 
 def _names_beside(path: tuple[str, ...]) -> tuple[str, ...]:
-    match path:
-        case ("spark", _):
-            return tuple(f"spark.{name}" for name in SparkSettings.model_fields)
-        case ("queries", _):
-            return tuple(f"queries.{name}" for name in QuerySettings.model_fields)
-        case ("quarantine", _):
-            return tuple(f"quarantine.{name}" for name in QuarantineSettings.model_fields)
-        case ("log", _):
-            return tuple(f"log.{name}" for name in LogSettings.model_fields)
-        case _:
-            return tuple(Settings.model_fields)
+    """The settings of the same table, or those outside of all tables."""
+    table, *rest = path
+    return tuple(f"{table}.{name}" for name in TABLES[table].model_fields) if rest else tuple(Settings.model_fields)
 
 
 def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -302,30 +294,23 @@ def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(last[one] for one in similar_names(name.rpartition(".")[2], last))
 
 
-def _reason(path: tuple[str, ...], message: str) -> str:
-    match path:
-        case ("port",):
-            return "it is a number from 0 to 65535"
-        case ("hosts",):
-            return "it is a list of names or addresses, without port and scheme"
-        case ("world",):
-            return "it is true, false or a folder"
-        case ("spark", "real_time"):
-            return "it is a number of slots from 0 to 1000"
-        case ("queries", "at_once"):
-            return "it is a number from 1 to 64"
-        case ("quarantine", "in_catalog"):
-            return "it is a number of records, at least 0"
-        case ("spark" | "queries" | "quarantine" | "log",):
-            return f"it is a table, [{path[0]}]"
-        case ("log", "level"):
-            levels = get_args(LogSettings.model_fields["level"].annotation)
-            return f"it is one of {', '.join(levels)}"
-        case ("spark", "settings"):
-            return "it is a table of Spark's settings, each a text"
-        case _:
-            plain = message.removeprefix("Value error, ").removeprefix("Input ")
-            return plain if plain.startswith("it ") else f"it {plain[:1].lower()}{plain[1:]}"
+_REASONS = {
+    "port": "it is a number from 0 to 65535",
+    "hosts": "it is a list of names or addresses, without port and scheme",
+    "world": "it is true, false or a folder",
+    "spark.real_time": "it is a number of slots from 0 to 1000",
+    "queries.at_once": "it is a number from 1 to 64",
+    "quarantine.in_catalog": "it is a number of records, at least 0",
+    "log.level": f"it is one of {', '.join(get_args(LogSettings.model_fields['level'].annotation))}",
+    "spark.settings": "it is a table of Spark's settings, each a text",
+    **{table: f"it is a table, [{table}]" for table in TABLES},
+}
+
+
+def _reason(name: str, message: str) -> str:
+    """What a setting takes, in our own words or else in those of pydantic."""
+    plain = message.removeprefix("Value error, ").removeprefix("Input ")
+    return _REASONS.get(name) or (plain if plain.startswith("it ") else f"it {plain[:1].lower()}{plain[1:]}")
 
 
 def _is_host(text: str) -> bool:

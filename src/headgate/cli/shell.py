@@ -29,9 +29,9 @@ from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Done, Event, Rows, Value
+from headgate.sql.grammar import OPTION_LISTS, all_rules, all_synopses
 from headgate.sql.options import rules
 from headgate.sql.redact import redacted_text
-from headgate.sql.script import all_option_lists, all_rules, all_synopses
 from headgate.sql.statement import RELATIONS
 from headgate.text.errors import SqlError
 from headgate.text.lexer import tokenize
@@ -179,7 +179,7 @@ MAX_DESCRIBED = 500  # columns are completed for so many relations
 def _keywords() -> frozenset[str]:
     texts = [*all_synopses().values(), *all_rules().values()]
     found = {word for text in texts for word in re.findall(r"(?<![<\w])[A-Z][A-Z]+\b", re.sub(r"<[^>]*>", " ", text))}
-    options = (rule.name for cls in all_option_lists().values() for rule in rules(cls))
+    options = (rule.name for cls in OPTION_LISTS.values() for rule in rules(cls))
     of_options = (word.upper() for name in options for word in name.split())
     return frozenset({*found, *of_options, *_QUERY_WORDS.split()})
 

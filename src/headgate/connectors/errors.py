@@ -10,32 +10,38 @@ class ConnectorError(HeadgateError):
 
 
 class OptionMissing(ConnectorError, code="CON-0101"):
-    """A connection lacks an option that its system needs."""
+    """A connection lacks an option that its system needs.
+
+    Cure: Create the connection with this option.
+    """
 
     option: str
     connection: str
     MESSAGE = 'option "{option}" of connection "{connection}" is missing'
-    CURE = "Create the connection with this option."
 
 
 class ConflictingOptions(ConnectorError, code="CON-0102"):
-    """A connection has two options that exclude each other."""
+    """A connection has two options that exclude each other.
+
+    Cure: Leave one of the two out.
+    """
 
     first: str
     second: str
     connection: str
     MESSAGE = 'options "{first}" and "{second}" of connection "{connection}" exclude each other'
-    CURE = "Leave one of the two out."
 
 
 class InvalidOption(ConnectorError, code="CON-0103"):
-    """An option of a connection has a value that cannot be used."""
+    """An option of a connection has a value that cannot be used.
+
+    Cure: Correct the value as the message says.
+    """
 
     option: str
     connection: str
     reason: str
     MESSAGE = 'option "{option}" of connection "{connection}" {reason}'
-    CURE = "Correct the value as the message says."
 
 
 class BrokerUnreachable(ConnectorError, code="CON-0201"):
@@ -86,10 +92,12 @@ class TopicRefused(ConnectorError, code="CON-0204"):
 
 
 class KafkaFailed(ConnectorError, code="CON-0205"):
-    """The broker answers a request with an error."""
+    """The broker answers a request with an error.
+
+    Cure: Read the detail, which is the broker's own text, and the broker's log.
+    """
 
     what: str
     reason: str
     MESSAGE = "could not {what}"
     DETAIL = "{reason}"
-    CURE = "Read the detail, which is the broker's own text, and the broker's log."

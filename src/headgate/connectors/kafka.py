@@ -60,11 +60,13 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the broker describes it. ``id`` differs from that of a later topic with the same name."""
+    """A topic as the broker describes it. ``id`` differs from that of a later topic with the same name. ``replicas`` is how
+    many copies of a record there are, 0 if that is not known."""
 
     name: str
     id: str
     partitions: int
+    replicas: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +355,8 @@ def _next_record(consumer: Consumer, wanted: TopicPartition, last: Message | Non
 
 
 def _topic(name: str, described: Any) -> Topic:  # confluent_kafka has no public name for the description's type
-    return Topic(name, str(described.topic_id), len(described.partitions))
+    replicas = len(described.partitions[0].replicas) if described.partitions else 0
+    return Topic(name, str(described.topic_id), len(described.partitions), replicas)
 
 
 def _offset(message: Message) -> int:

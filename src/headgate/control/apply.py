@@ -172,9 +172,10 @@ def _without_docs(avro: str) -> Iterator[str]:
 
 
 def _topic(effect: plans.CreateTopic, catalog: Catalog, connections: Connections) -> str:
-    noun = "partition" if effect.partitions == 1 else "partitions"
-    made = f'creates topic "{effect.topic}" with {effect.partitions} {noun}'
-    if effect.connection not in catalog.objects:  # one that the script makes
+    partitions = effect.partitions or 1
+    noun = "partition" if partitions == 1 else "partitions"
+    made = f'creates topic "{effect.topic}" with {partitions} {noun}'
+    if isinstance(effect.connection, int) and effect.connection not in catalog.objects:  # one that the script makes
         return f"{made}, if it does not exist"
     try:
         connections.kafka(catalog, effect.connection).topic(effect.topic)

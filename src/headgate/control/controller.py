@@ -24,7 +24,8 @@ from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.entry import ScheduledTask
-from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
+from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskNotRunning
+from headgate.runtime.failures import own_error
 from headgate.runtime.live_queries import LiveQueries
 from headgate.runtime.ports import BatchResult, LedgerStore, Progress, ReplanNeeded
 from headgate.runtime.quarantine import QuarantineFiles
@@ -305,7 +306,7 @@ class Controller:
         except SinkCannotFollow as error:
             self._fail_unless_caught_up(id_, managed, error)
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
-            self._fail(id_, managed, _own_error(error, catalog.get(id_).name))
+            self._fail(id_, managed, own_error(error, f'sink "{catalog.get(id_).name}"'))
 
     def _ends_spark(self, id_: int, catalog: Catalog) -> BatchEndsSpark | None:
         """Why a task must not start again: its batch ended Spark too often, and all other tasks with it. The attempts are then
@@ -343,7 +344,7 @@ class Controller:
         try:
             error: HeadgateError | None = None if self._catch_up(id_) else behind
         except Exception as failure:  # noqa: BLE001 - a task that cannot start must not end the loop
-            error = _own_error(failure, self._store.load().get(id_).name)
+            error = own_error(failure, f'sink "{self._store.load().get(id_).name}"')
         if error is None:
             self.wake()
         else:
@@ -450,11 +451,3 @@ def _signature(catalog: Catalog, id_: int) -> tuple[object, ...]:
     """All that a task is made of, without names. When it changes, the task is made anew."""
     parts = [catalog.get(id_), *upstream(catalog, id_)]
     return tuple((o.id, o.definition, tuple((c.id, c.name, c.type) for c in o.columns)) for o in parts)
-
-
-def _own_error(error: BaseException, name: str) -> HeadgateError:
-    if isinstance(error, HeadgateError):
-        return error
-    log.error("task %s failed", name, exc_info=error)
-    first_line = (str(error).splitlines() or [type(error).__name__])[0]
-    return TaskFailed(f'sink "{name}"', first_line[:300])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import DEFAULT_PATH
@@ -29,11 +30,13 @@ from headgate.plan.sink import with_own_schemas
 from headgate.plan.source import plan_source
 from headgate.resolve.statements import kafka_server, registry_server, topic_name
 from headgate.runtime.errors import SinkCannotFollow
-from headgate.schema.types import Field, Record
+from headgate.schema.render import print_type
+from headgate.schema.types import Bigint, Decimal, Enum, Field, Integer, Record, Text, Type, Uuid, plain
 from headgate.sql.formats import Format
-from headgate.sql.query.marked_sql import marked_sql
+from headgate.sql.query.positioned_sql import positioned_sql
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
+from headgate.sql.query.tree_sql import View, marked_sql
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
@@ -82,33 +85,66 @@ def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     source = relations[chain.source.id]
     assert isinstance(source, d.SourceDefinition)
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
-    definition = _definition_name(catalog, relations)
-    marked = _marked_sql(catalog, planned.relation, relations, source, key) if key else None
+    definition = _definition_name(catalog, planned, source.id, relations)
+    views = _views(catalog, planned.relation, relations)
+    columns = [column.name for column in source.layout.columns]
+    trees = [tree for _, tree in views]
+    marked = marked_sql(d.spark_name(source.id), columns, trees, tuple(key), d.PRESENT) if key else None
+    names = [d.spark_name(id_) for id_, _ in views]
+    positioned = positioned_sql(d.spark_name(source.id), names, trees, d.AT)
     latency = choose_latency(catalog, statement, planned, source.layout, chain)
     return d.TaskDefinition(
-        sink.id, sink.name, source, relations, planned, key, catalog.version, definition, marked, latency
-    )
+        sink.id, sink.name, _from_snapshot(source, sink), relations, planned, key, catalog.version, definition, marked,
+        positioned, latency,
+    )  # fmt: skip
 
 
-def _marked_sql(
-    catalog: Catalog, relation: int, relations: d.Relations, source: d.SourceDefinition, key: Iterable[str]
-) -> str | None:
-    """One query for all views between a sink and its source, lowest first."""
+def _views(catalog: Catalog, relation: int, relations: d.Relations) -> list[tuple[int, View]]:
+    """The views between a sink and its source, lowest first."""
     views: list[d.ViewDefinition] = []
     while isinstance(view := relations[relation], d.ViewDefinition):
         views.insert(0, view)
         (relation,) = view.query.relations
-    trees = [(valid_query(catalog, catalog.get(view.id)).tree, view.columns) for view in views]
-    columns = [column.name for column in source.layout.columns]
-    return marked_sql(d.spark_name(source.id), columns, trees, tuple(key), d.PRESENT)
+    return [(view.id, (valid_query(catalog, catalog.get(view.id)).tree, view.columns)) for view in views]
 
 
-def _definition_name(catalog: Catalog, relations: Iterable[int]) -> str:
-    """A name that changes when a view is replaced. It is made from the statements as written, which RENAME and schema
-    changes do not touch."""
+def _from_snapshot(source: d.SourceDefinition, sink: Object) -> d.SourceDefinition:
+    """The source as a sink reads it: without a snapshot from where it ended when the sink was created."""
+    seed = definition_of(sink, CreateSink).with_options.seed_offset
+    if seed is None:
+        return source
+    starts = {p: max(offset, source.start_offsets.get(p, 0)) for p, offset in enumerate(seed)}
+    return replace(source, start_offsets=starts)
+
+
+def _definition_name(catalog: Catalog, sink: d.SinkDefinition, source: int, relations: Iterable[int]) -> str:
+    """A name that changes when a view is replaced, and when the sink reads another relation or has other keys. It is made from
+    the statements as written, which RENAME and schema changes do not touch."""
     written = [(id_, catalog.get(id_).statement) for id_ in sorted(relations)]
     views = [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW]
-    return hashlib.sha256(repr(views).encode()).hexdigest()[:16]
+    keys = None if sink.key is None else sink.key.schema_id or sink.key.schema or _text_types(sink.key.record)
+    return d.DefinitionName(_hash((source, keys)), _hash((sink.relation, views))).text
+
+
+def _text_types(key: Record) -> tuple[str, ...]:
+    """The types of a key without a schema, as far as they show in its text."""
+    return tuple(_text_type(field.type) for field in key.fields)
+
+
+def _text_type(type_: Type) -> str:
+    match type_:
+        case Integer() | Bigint():
+            return "number"
+        case Decimal():
+            return f"decimal {type_.scale}"
+        case Enum() | Uuid() | Text():
+            return "text"
+        case _:
+            return print_type(plain(type_))
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def _source_key(catalog: Catalog, sink: d.SinkDefinition) -> dict[str, str]:

@@ -16,9 +16,10 @@ from typing import Protocol, TypeVar, assert_never
 
 from headgate.catalog.changes import Change, DefinitionChanged, ObjectCreated
 from headgate.connectors.connections import Clients
-from headgate.connectors.kafka import NewTopicOptions
+from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
 from headgate.errors import HeadgateError, InternalError
 from headgate.plan.plans import CreateTopic, Effect, RegisterSchema, SetCompatibility
+from headgate.plan.sink_option_errors import TopicDiffers
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import IncompatibleSchema, SchemaNotFound, SubjectDeleted, SubjectNotFound
 from headgate.registry.schemas import to_register
@@ -47,14 +48,16 @@ class EffectHandler(Protocol[E, D]):
 
 
 class Topics:
-    """Creates topics. ``do`` returns whether the topic is new."""
+    """Creates topics. ``do`` returns whether the topic is new. One that exists must have the settings that are given."""
 
     def check(self, effect: CreateTopic, clients: Clients) -> None:
-        clients.kafka(effect.connection).check_new_topic(effect.topic, _options(effect))
+        kafka = clients.kafka(effect.connection)
+        if not _has_topic(kafka, effect):
+            kafka.check_new_topic(effect.topic, _options(effect))
 
     def do(self, effect: CreateTopic, clients: Clients) -> bool:
         kafka = clients.kafka(effect.connection)
-        new = not kafka.topics([effect.topic])
+        new = not _has_topic(kafka, effect)
         try:
             return kafka.create_topic(effect.topic, _options(effect))
         except HeadgateError:
@@ -71,7 +74,23 @@ class Topics:
 
 
 def _options(effect: CreateTopic) -> NewTopicOptions:
-    return NewTopicOptions(effect.partitions, effect.replicas, effect.config)
+    partitions, replicas = effect.partitions, effect.replicas
+    return NewTopicOptions(1 if partitions is None else partitions, -1 if replicas is None else replicas, effect.config)
+
+
+def _has_topic(kafka: KafkaCluster, effect: CreateTopic) -> bool:
+    """Whether the topic exists. Raises TopicDiffers if it has other settings than those that are given."""
+    topic = kafka.topics([effect.topic]).get(effect.topic)
+    if topic is None:
+        return False
+    counts = (("TOPIC PARTITION COUNT", effect.partitions, topic.partitions),
+              ("TOPIC REPLICATION FACTOR", effect.replicas, topic.replicas))  # fmt: skip
+    found = [(option, str(wanted), str(has)) for option, wanted, has in counts if wanted not in (None, has)]
+    config = kafka.topic_config(effect.topic) if effect.config else {}
+    found += [(key, wanted, config.get(key, "unknown")) for key, wanted in effect.config if config.get(key) != wanted]
+    if found:
+        raise TopicDiffers(effect.topic, tuple(found))
+    return True
 
 
 class Levels:

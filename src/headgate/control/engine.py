@@ -22,20 +22,17 @@ from headgate.control import sessions as results
 from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition
 from headgate.control.executor import Executor
-from headgate.control.quarantine_cleaner import QuarantineCleaner
 from headgate.control.schema_changes import SchemaChanges
-from headgate.control.sessions import Cancellation, Result, Session
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
 from headgate.runtime import query as query_answers
 from headgate.runtime.live_queries import LiveQueries
-from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineFiles
+from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineCleaner, QuarantineFiles
 from headgate.runtime.query_process import Queries
 from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
-from headgate.runtime.session import Spark
+from headgate.runtime.session import Spark, SparkJobs
 from headgate.runtime.source import SourceReader
-from headgate.runtime.spark_jobs import SparkJobs
 from headgate.schema.types import Type
 from headgate.sql import connections
 from headgate.sql.query.scope import AnalysedQuery
@@ -118,10 +115,12 @@ class Engine:
         self._heartbeat.stop()
         self.store.close()
 
-    def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
+    def run(
+        self, text: str, session: results.Session, cancellation: results.Cancellation | None = None
+    ) -> Iterator[results.Result]:
         """The answers to a script, as they come."""
         try:
-            yield from self._executor.run(text, session, cancellation or Cancellation())
+            yield from self._executor.run(text, session, cancellation or results.Cancellation())
         finally:
             self.wake()
 
@@ -129,7 +128,7 @@ class Engine:
         """Let the controller compare the catalog with what runs, now rather than at its next look."""
         self._controller.wake()
 
-    def select(self, catalog: Catalog, query: Query, cancellation: Cancellation) -> Iterator[Result]:
+    def select(self, catalog: Catalog, query: Query, cancellation: results.Cancellation) -> Iterator[results.Result]:
         """The answer of the query process. A query whose sources must grow first is analysed anew when they have."""
         for _ in range(REGROWTHS):
             grown = yield from self._select(catalog, query, cancellation)
@@ -141,8 +140,8 @@ class Engine:
         raise InternalError("the sources of a query get other columns again and again")
 
     def _select(
-        self, catalog: Catalog, query: Query, cancellation: Cancellation
-    ) -> Generator[Result, None, query_answers.Grown | None]:
+        self, catalog: Catalog, query: Query, cancellation: results.Cancellation
+    ) -> Generator[results.Result, None, query_answers.Grown | None]:
         running = self._queries.open(self._request(catalog, select_definition(catalog, query)))
         count = 0
         with closing(running), cancellation.stops(running.cancel):

@@ -3,7 +3,7 @@ order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,8 +17,7 @@ from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSo
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.control.effects import check_effect, effects_done, with_schema_ids
-from headgate.control.replaying import replayed
-from headgate.control.sessions import Cancellation, Done, Notice, Result, Session
+from headgate.control.sessions import Cancellation, Done, Notice, Result, ResultColumns, ResultRows, Session
 from headgate.control.show import show
 from headgate.errors import HeadgateError, Span
 from headgate.plan import plans
@@ -162,7 +161,7 @@ class Executor:
                 case plans.CreateTopic(connection, topic):
                     if (connection, topic) not in lookups.topics:
                         check_effect(effect, clients)
-                        lookups.topics[connection, topic] = effect.partitions
+                        lookups.topics[connection, topic] = effect.partitions or 1
                 case plans.RegisterSchema(connection, subject):
                     if (connection, subject) not in levels | lookups.schemas.keys():
                         check_effect(effect, clients)
@@ -257,3 +256,31 @@ def _pointing_at(span: Span) -> Iterator[None]:
         yield
     except HeadgateError as error:
         raise error.at(span) from error.__cause__
+
+
+REPLAY_COLUMNS = (("task", "text"), ("replayed", "bigint"), ("outdated", "bigint"), ("kept", "bigint"))
+
+
+def replayed(tasks: Sequence[int], catalog: Catalog, replay: Callable[[int, str], Replayed]) -> Iterator[Result]:
+    """Replay the quarantines of the tasks. A task that fails does not stop the others; its error is raised at the end."""
+    failed: HeadgateError | None = None
+    yield ResultColumns(REPLAY_COLUMNS)
+    for task in tasks:
+        name = catalog.display_name(task)
+        try:
+            done = replay(task, name)
+        except HeadgateError as error:
+            failed = failed or error
+            continue
+        yield ResultRows(((name, done.replayed, done.outdated, done.kept),))
+        if done.outdated:
+            yield Notice(
+                f"{name}: {_records(done.outdated)} no longer the last of a key, and left the quarantine unwritten"
+            )
+    if failed is not None:
+        raise failed
+    yield Done("REPLAY QUARANTINE")
+
+
+def _records(count: int) -> str:
+    return "1 record was" if count == 1 else f"{count} records were"

@@ -11,7 +11,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Commit, DefinitionChanged
 from headgate.catalog.errors import CatalogChanged
 from headgate.catalog.objects import definition_of
-from headgate.catalog.store import Store
+from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.control.definitions import source_definition
 from headgate.errors import HeadgateError
@@ -21,7 +21,7 @@ from headgate.plan.impact import SinkChange, needed_sink, plan_follow, sink_chan
 from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
 from headgate.resolve.statements import SparkTypes, TakenSchema
-from headgate.runtime.source import Arrived, SourceReader
+from headgate.runtime.source import ArrivedSchema, SourceReader
 from headgate.schema.encodings import Encoding, SchemaEncoding
 from headgate.schema.evolve.verdicts import Target, arriving
 from headgate.sql.registry_formats import Side
@@ -36,13 +36,13 @@ SIDES: dict[RecordSide, Side] = {"key": "KEY", "value": "VALUE"}
 class SchemaChanges:
     """Shared by all tasks and queries of an engine. The first of them that meets a new schema makes the source follow it."""
 
-    def __init__(self, store: Store, connections: Connections, ask: SparkTypes) -> None:
+    def __init__(self, store: SqliteStore, connections: Connections, ask: SparkTypes) -> None:
         self._store = store
         self._connections = connections
         self._ask = ask
         self._guard = threading.Lock()
 
-    def follow(self, source_id: int, arrived: Sequence[Arrived]) -> None:
+    def follow(self, source_id: int, arrived: Sequence[ArrivedSchema]) -> None:
         """Make a source follow new schemas. Schemas that it reads already change nothing.
 
         A sink whose registry refuses the new schema keeps the old one and halts when it is planned again. Others go on.
@@ -81,7 +81,7 @@ class SchemaChanges:
         values: list[TakenSchema] = [("VALUE", one) for one in reader.schemas["value"].changed()]
         return (*values, *(("KEY", one) for one in reader.schemas["key"].changed()))
 
-    def _follow(self, catalog: Catalog, source_id: int, arrived: Sequence[Arrived]) -> None:
+    def _follow(self, catalog: Catalog, source_id: int, arrived: Sequence[ArrivedSchema]) -> None:
         source = catalog.get(source_id)
         new = followable(definition_of(source, CreateSource), arrived)
         if not new:
@@ -112,11 +112,11 @@ class SchemaChanges:
         ]
 
 
-def followable(source: CreateSource, arrived: Sequence[Arrived]) -> list[Arrived]:
+def followable(source: CreateSource, arrived: Sequence[ArrivedSchema]) -> list[ArrivedSchema]:
     """The schemas that the source does not read yet and can follow. One that contradicts an earlier one is left out."""
     value, key = encodings(source.formats)
     known: dict[RecordSide, Encoding | None] = {"value": value, "key": key}
-    new: list[Arrived] = []
+    new: list[ArrivedSchema] = []
     for one in arrived:
         side = known[one.side]
         assert isinstance(side, SchemaEncoding)

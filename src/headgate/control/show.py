@@ -13,7 +13,7 @@ from headgate.catalog.graph import upstream
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, is_name_of
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
-from headgate.catalog.store import Reader
+from headgate.catalog.store.sqlite import SqliteReader
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.control.sessions import ResultColumns, ResultRows
 from headgate.plan.chain import chain_of
@@ -30,7 +30,6 @@ from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.sql import show as s
 from headgate.sql.queries import Select, ShowSearchPath
-from headgate.sql.show import LISTED_KINDS
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, ObjectName, print_statement
@@ -44,7 +43,7 @@ _NAME_COLUMNS = {"name", "object", "task"}  # columns of system tables that name
 Table = tuple[ResultColumns, ResultRows]
 
 
-def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
+def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: SqliteReader) -> Table:
     """The answer to a statement that only reads the catalog and the store."""
     match statement:
         case s.ShowObjects():
@@ -77,10 +76,10 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Json]], types: Sequence
 # SHOW
 
 
-def _show(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
+def _show(statement: s.ShowObjects, catalog: Catalog, reader: SqliteReader) -> Table:
     if statement.what in _SYSTEM_LISTINGS:
         return _system_table(statement, catalog, reader)
-    kind = LISTED_KINDS[statement.what]
+    kind = s.LISTED_KINDS[statement.what]
     within = object_id(statement.within) if statement.within else None
     found = [o for o in catalog.of_kind(kind) if within is None or o.parent == within]
     rows = [
@@ -91,7 +90,7 @@ def _show(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     return _table(["name", "schema", "comment"], cast("list[list[Json]]", rows))
 
 
-def _system_table(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
+def _system_table(statement: s.ShowObjects, catalog: Catalog, reader: SqliteReader) -> Table:
     name = statement.what.lower()
     relation = next(r for r in SYSTEM_RELATIONS if (r.schema, r.name) == ("headgate_catalog", name))
     shown = [f for f in relation.columns.fields if f.name not in relation.hidden]
@@ -160,7 +159,7 @@ def _lineage(statement: s.ShowLineage, catalog: Catalog) -> Table:
 _DESCRIBE = (["name", "type", "nullable", "key", "comment"], ["text", "text", "boolean", "boolean", "text"])
 
 
-def _describe(statement: s.Describe, catalog: Catalog, reader: Reader) -> Table:
+def _describe(statement: s.Describe, catalog: Catalog, reader: SqliteReader) -> Table:
     if statement.name.id is None:
         return _describe_system(statement.name)
     found = catalog.get(statement.name.id)
@@ -192,7 +191,7 @@ def _describe_system(name: ObjectName) -> Table:
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
 
 
-def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table:
+def _describe_extended(found: Object, catalog: Catalog, reader: SqliteReader) -> Table:
     columns = _columns(found, catalog)
     rows: list[list[Json]] = [
         ["name", catalog.display_name(found.id)],
@@ -218,7 +217,7 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
     return _table(["property", "value"], rows)
 
 
-def _task_properties(found: Object, reader: Reader) -> Iterator[list[Json]]:
+def _task_properties(found: Object, reader: SqliteReader) -> Iterator[list[Json]]:
     status = next((status for status in reader.statuses() if status.task == found.id), None)
     if status is not None:
         yield ["state", status.state.value]

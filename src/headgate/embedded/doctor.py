@@ -11,18 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from headgate.embedded import host
 from headgate.embedded.errors import CacheUnusable, WorldInUse
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
-from headgate.embedded.host import (
-    available_memory,
-    choose_port,
-    free_disk,
-    is_free,
-    is_root,
-    listening_process,
-    service_user,
-    total_memory,
-)
 from headgate.embedded.jars import FOR_TESTS, Jar, cache_folder, find_java, hash_of, jar_path, jar_sets
 from headgate.embedded.service import ServiceStatus
 from headgate.embedded.services import all_services
@@ -59,7 +50,7 @@ def examine(folder: Path, heap: str | None = None) -> Iterator[Finding]:
         ("jars", _all_jars),
         ("ports", _ports),
         ("memory", _memory),
-        ("spark heap", partial(check_heap, heap, total_memory())),
+        ("spark heap", partial(check_heap, heap, host.total_memory())),
         ("disk", partial(_disk, folder)),
         ("service user", _user),
         ("world", partial(_world, folder)),
@@ -115,10 +106,7 @@ def check_jars(check: str, jars: Sequence[Jar], cache: Path, sets: str) -> Findi
     fetch = f"Run `{sys.executable} -m headgate.embedded.jars {sets}`"
     if wrong:
         return Finding(
-            check,
-            "fail",
-            f"{len(wrong)} are not what the lock names, {wrong[0].coordinate} first",
-            f"{fetch}.",
+            check, "fail", f"{len(wrong)} are not what the lock names, {wrong[0].coordinate} first", f"{fetch}."
         )
     if missing:
         size = sum(jar.size for jar in missing) // 1_000_000
@@ -128,13 +116,13 @@ def check_jars(check: str, jars: Sequence[Jar], cache: Path, sets: str) -> Findi
 
 
 def _ports() -> Iterator[Finding]:
-    yield Finding("ports", "ok", f"loopback ports can be opened, for example {choose_port(None)}")
+    yield Finding("ports", "ok", f"loopback ports can be opened, for example {host.choose_port(None)}")
 
 
 def _memory() -> Iterator[Finding]:
     needed = sum(one.requirements.memory for one in all_services())
     largest = max(one.requirements.memory for one in all_services())
-    have = available_memory()
+    have = host.available_memory()
     found = f"{have} MB available, {needed} MB for all services"
     repair = "Close other programs, or raise the memory limit of this container or machine."
     if have >= needed:
@@ -162,7 +150,7 @@ def check_heap(given: str | None, total: int) -> Iterator[Finding]:
 def _disk(folder: Path) -> Iterator[Finding]:
     needed = sum(one.requirements.disk for one in all_services())
     for path in (folder, cache_folder()):
-        have = free_disk(path.absolute())
+        have = host.free_disk(path.absolute())
         found = f"{have} MB free at {path}, {needed} MB for all services"
         repair = "Free some space there, or use a folder on another disk."
         yield Finding("disk", "ok" if have >= needed else "fail", found, "" if have >= needed else repair)
@@ -170,7 +158,7 @@ def _disk(folder: Path) -> Iterator[Finding]:
 
 def _user() -> Iterator[Finding]:
     """PostgreSQL and OpenSearch refuse to run as root."""
-    user = service_user("PostgreSQL or OpenSearch")
+    user = host.service_user("PostgreSQL or OpenSearch")
     yield Finding("service user", "ok", f'"{user.name}", because we are root' if user else "our own user")
 
 
@@ -193,7 +181,7 @@ def _world(folder: Path) -> Iterator[Finding]:
 def check_postgres_data(folder: Path) -> Iterator[Finding]:
     """Check the version of PostgreSQL's data. Raises PostgresDataOfOtherVersion."""
     if (folder / "world.json").exists():
-        cluster = open_folder(folder).data("postgres", as_other_user=is_root()) / CLUSTER
+        cluster = open_folder(folder).data("postgres", as_other_user=host.is_root()) / CLUSTER
         check_version(cluster)
         if cluster.exists():
             yield Finding("postgres data", "ok", f"of PostgreSQL {MAJOR}, in {cluster}")
@@ -209,12 +197,9 @@ def check_service(status: ServiceStatus) -> Finding:
 
 def _kept_ports(folder: WorldFolder) -> Iterator[Finding]:
     for name, port in folder.ports().items():
-        if not is_free(port):
-            holder = listening_process(port)
+        if not host.is_free(port):
+            holder = host.listening_process(port)
             found = f"port {port} of {name} is taken" + (f" by process {holder}" if holder else "")
             yield Finding(
-                "world",
-                "warn",
-                found,
-                "The service will start on another port. End what listens there to keep it.",
+                "world", "warn", found, "The service will start on another port. End what listens there to keep it."
             )

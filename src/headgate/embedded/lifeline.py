@@ -12,8 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from signal import SIG_DFL, SIGINT
-from signal import signal as restore
+from signal import SIG_DFL, SIGINT, signal as restore
 
 PR_SET_PDEATHSIG = 1
 

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
@@ -107,6 +108,11 @@ class Service(Protocol):
 
     def public_address(self, placement: Placement) -> str:
         """The address without a password, for logs and tables."""
+
+
+def configuration(name: str) -> str:
+    """A configuration file of a service, which is part of this package."""
+    return (files("headgate.embedded.services") / name).read_text("utf-8")
 
 
 ServiceState: TypeAlias = Literal["stopped", "starting", "running", "died", "down"]

@@ -18,10 +18,9 @@ import shutil
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
-from headgate.embedded.jars import cache_folder, fetch, find_java, jar_set
+from headgate.embedded.jars import cache_folder, fetch, find_java, jar_set, package_folder
 from headgate.errors import HeadgateError
 from headgate.runtime.query_process import QuerySettings
 from headgate.runtime.session import SparkSession, open_session, warm_up_and_stop
@@ -81,7 +80,7 @@ def make_archive(java: Path) -> Path:
     folder = _archive_folder()
     _remove_outdated(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SPARK_FILE).write_text(str(_spark_home()))
+    (folder / SPARK_FILE).write_text(str(package_folder("pyspark")))
     part = folder / f"{os.getpid()}.part"
     try:
         # Java names each of the thousand classes that it leaves out, unless its log is off.
@@ -95,15 +94,8 @@ def make_archive(java: Path) -> Path:
         part.unlink(missing_ok=True)
 
 
-def _spark_home() -> Path:
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
-
-
 def _archive_folder() -> Path:
-    name = hashlib.sha256(str(_spark_home()).encode()).hexdigest()[:16]
+    name = hashlib.sha256(str(package_folder("pyspark")).encode()).hexdigest()[:16]
     return cache_folder() / "classes" / name
 
 

@@ -19,7 +19,8 @@ ConnectionRef: TypeAlias = int | str
 ErrorPolicy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 SchemaChangePolicy: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
 SourceEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
-SinkEnvelope: TypeAlias = Literal["NONE", "UPSERT"]
+SinkEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
+Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 RecordSide: TypeAlias = Literal["key", "value"]
 Section: TypeAlias = Literal["key", "error", "value", "after", "metadata", "header"]
 
@@ -183,8 +184,30 @@ def system_name(relation: str) -> str:
 
 # sinks and tasks
 
+
+@dataclass(frozen=True, slots=True)
+class DefinitionName:
+    """What a target was written with. ``keys`` differs if all keys must be written anew, because they come from another
+    source or have other bytes; ``rows`` differs if a view between was replaced. Ledgers hold it as text."""
+
+    keys: str
+    rows: str
+
+    @classmethod
+    def of(cls, text: str) -> DefinitionName:
+        keys, _, rows = text.rpartition("/")
+        return cls(keys, rows)
+
+    @property
+    def text(self) -> str:
+        return f"{self.keys}/{self.rows}"
+
+
 PRESENT = "hg_present"
 """The column of marked rows: whether the key has a row now. Otherwise it is deleted."""
+
+AT = "hg_at"
+"""The column of rows that tell where they come from: topic, partition, offset and timestamp of the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +215,8 @@ class RecordEncoding:
     """How columns become the key or the value of a record.
 
     ``record`` has one field per column. ``schema`` and ``schema_id`` are set for Avro, and ``names`` are the names of the
-    columns in that schema.
+    columns in that schema. ``as_event`` says that the record is the field `after` of a change event, which the schema
+    describes (`schema.events`).
     """
 
     encoding: Literal["AVRO", "JSON", "TEXT", "BYTES"]
@@ -201,20 +225,54 @@ class RecordEncoding:
     schema: str | None = None
     schema_id: int | None = None
     names: tuple[str, ...] = ()
+    as_event: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBy:
+    """An expression that chooses the partition of a record: Spark SQL over columns under other names.
+
+    ``columns`` has pairs of the name in ``sql`` and the column of the relation.
+    """
+
+    sql: str
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadersColumn:
+    """The column with the headers of a record. A map has no header twice; a list of records has key and value."""
+
+    column: str
+    is_map: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SinkDefinition:
-    """A sink: the relation that it reads and the topic that it writes."""
+    """A sink: the relation that it reads and the topic that it writes.
+
+    A registry is None if the format of that side needs none. ``on_error`` is what happens to rows that cannot be encoded.
+    """
 
     name: str
     relation: int
     topic: str
-    connection: int
-    registry: int | None
+    connection: ConnectionRef
     value: RecordEncoding
     key: RecordEncoding | None
     envelope: SinkEnvelope
+    key_registry: ConnectionRef | None = None
+    value_registry: ConnectionRef | None = None
+    partition_by: PartitionBy | None = None
+    headers: HeadersColumn | None = None
+    compression: Compression | None = None
+    on_error: ErrorPolicy = "HALT"
+
+    def registry(self, side: RecordSide) -> ConnectionRef:
+        """The registry that has the schemas of a side, which must have one."""
+        found = self.key_registry if side == "key" else self.value_registry
+        assert found is not None, "the format of this side has no schema"
+        return found
 
 
 LatencyWay: TypeAlias = Literal["real time", "micro-batch"]
@@ -238,6 +296,8 @@ class TaskDefinition:
     ``source_key`` maps each key column of an UPSERT sink over a keyed source to the column of the source that it comes
     from. It is empty for sinks that delete nothing. ``marked_sql`` is one query for the rows of such a sink over the marked
     rows of its source, marked as well; None if the views between do more than filter and project.
+    ``positioned_sql`` is one query for the same rows, without marks, that passes on the column `AT` of the source's rows;
+    None if the position of a row's record cannot be passed on.
     ``catalog_version`` is the catalog's version that it was made from.
     ``definition`` differs if a view between was replaced; it stays when a source follows a schema change.
     ``latency`` is the way that was planned. While there are too few slots, a real-time task runs in micro-batches.
@@ -252,4 +312,5 @@ class TaskDefinition:
     catalog_version: int = 0
     definition: str = ""
     marked_sql: str | None = None
+    positioned_sql: str | None = None
     latency: Latency = Latency("micro-batch", "nothing else was planned")

@@ -7,15 +7,13 @@ from typing import assert_never
 
 from headgate.plan import errors
 from headgate.schema import encodings as e
-from headgate.schema.encodings import Encoding
 from headgate.schema.formats.regex import read_pattern
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql import formats as f
-from headgate.sql.formats import Format, Formats, frozen_schemas
 from headgate.sql.registry_formats import RegistryFormat, Side
 
 
-def encodings(formats: Formats) -> tuple[Encoding, Encoding | None]:
+def encodings(formats: f.Formats) -> tuple[e.Encoding, e.Encoding | None]:
     """The encodings of values and keys. FORMAT without KEY and VALUE applies to keys too, except for formats with columns.
 
     With a registry, keys have an encoding only if the registry has a schema for them.
@@ -31,7 +29,7 @@ def encodings(formats: Formats) -> tuple[Encoding, Encoding | None]:
     return value, _side(formats.value, "KEY")
 
 
-def _side(format_: Format, side: Side) -> Encoding | None:
+def _side(format_: f.Format, side: Side) -> e.Encoding | None:
     match format_:
         case f.TextFormat():
             return e.TextEncoding()
@@ -85,18 +83,18 @@ def _distinct(format_: str, names: list[str]) -> tuple[str, ...]:
 
 def _registry_side(format_: RegistryFormat, side: Side) -> e.SchemaEncoding | None:
     """The frozen schemas of one side; None if there are none."""
-    seeds = frozen_schemas(format_, side)
+    seeds = f.frozen_schemas(format_, side)
     if not seeds:
         return None
     schema_format = SchemaFormat.from_words(format_.kind)
     schemas, past = (
         tuple(WrittenSchema(s.schema, s.references, s.known_id, schema_format) for s in of)
-        for of in (seeds, frozen_schemas(format_, side, past=True))
+        for of in (seeds, f.frozen_schemas(format_, side, past=True))
     )
     return e.SchemaEncoding(schema_format, schemas, True, format_.message, past)
 
 
-_FORMAT_WORDS: dict[type[Format], str] = {
+_FORMAT_WORDS: dict[type[f.Format], str] = {
     f.TextFormat: "TEXT",
     f.BytesFormat: "BYTES",
     f.JsonFormat: "JSON",
@@ -107,6 +105,6 @@ _FORMAT_WORDS: dict[type[Format], str] = {
 }
 
 
-def format_words(format_: Format) -> str:
+def format_words(format_: f.Format) -> str:
     """How a format is written, as far as its name goes."""
     return format_.kind if isinstance(format_, RegistryFormat) else _FORMAT_WORDS[type(format_)]

@@ -13,11 +13,13 @@ class PlanError(HeadgateError):
 
 
 class NotSupportedYet(PlanError, code="PLN-0101"):
-    """A statement is valid and asks for something that this version cannot do."""
+    """A statement is valid and asks for something that this version cannot do.
+
+    Cure: Use another statement, or wait for a version that supports it.
+    """
 
     what: str
     MESSAGE = "{what} is not supported yet"
-    CURE = "Use another statement, or wait for a version that supports it."
 
 
 class ColumnTwice(PlanError, code="PLN-0102"):
@@ -30,13 +32,15 @@ class ColumnTwice(PlanError, code="PLN-0102"):
 
 
 class TooManyNames(PlanError, code="PLN-0103"):
-    """The list after a relation's name has more names than the relation has columns."""
+    """The list after a relation's name has more names than the relation has columns.
+
+    Cure: Write one name for each column.
+    """
 
     relation: str
     names: int
     columns: int
     MESSAGE = '"{relation}" has {columns} columns, but {names} names are given'
-    CURE = "Write one name for each column."
 
 
 class ColumnOfUnknownType(PlanError, code="PLN-0104"):
@@ -162,13 +166,15 @@ class NoChangeEvents(PlanError, code="PLN-0206"):
 
 
 class InvalidDebeziumKey(PlanError, code="PLN-0207"):
-    """The fields of the record's key are missing in the rows of the change events, or have other types there."""
+    """The fields of the record's key are missing in the rows of the change events, or have other types there.
+
+    Cure: Correct the key of the connector, or write ENVELOPE NONE.
+    """
 
     source: str
     reason: str
     MESSAGE = 'the key of source "{source}" is not a key of its rows: {reason}'
     DETAIL = "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
-    CURE = "Correct the key of the connector, or write ENVELOPE NONE."
 
 
 class InlineErrorsWithoutKey(PlanError, code="PLN-0208"):
@@ -271,21 +277,25 @@ class SinkFormatNeedsOneColumn(PlanError, code="PLN-0303"):
 
 
 class KeyWithoutFormat(PlanError, code="PLN-0304"):
-    """A sink has a format for keys and no KEY clause."""
+    """A sink has a format for keys and no KEY clause.
+
+    Cure: Write KEY (column, …) before KEY FORMAT, or leave KEY FORMAT out.
+    """
 
     sink: str
     MESSAGE = 'KEY FORMAT of sink "{sink}" needs a KEY'
-    CURE = "Write KEY (column, …) before KEY FORMAT, or leave KEY FORMAT out."
 
 
 class SideWithoutSchema(PlanError, code="PLN-0305"):
-    """A statement asks for the schema of a key or value whose format has none."""
+    """A statement asks for the schema of a key or value whose format has none.
+
+    Cure: Ask for the other side, or give the sink a format with a schema registry.
+    """
 
     sink: str
     side: str
     MESSAGE = 'the {side} of sink "{sink}" has no schema'
     DETAIL = "Only formats that use a schema registry have one."
-    CURE = "Ask for the other side, or give the sink a format with a schema registry."
 
 
 class SinkFeedsItself(PlanError, code="PLN-0306"):
@@ -306,7 +316,10 @@ class SinkFeedsItself(PlanError, code="PLN-0306"):
 
 
 class SinkOverChanging(PlanError, code="PLN-0307"):
-    """A sink reads a relation whose rows come and go without a key."""
+    """A sink reads a relation whose rows come and go without a key.
+
+    Cure: Keep the key of the relation below in the query: the hint names the columns.
+    """
 
     sink: str
     kind: str
@@ -316,7 +329,6 @@ class SinkOverChanging(PlanError, code="PLN-0307"):
     cure: str = ""
     MESSAGE = 'sink "{sink}" cannot write {kind} "{relation}": its rows change, and no key tells them apart'
     DETAIL = "{why}"
-    CURE = "Keep the key of the relation below in the query: the hint names the columns."
 
     def hint(self) -> str | None:
         kept = joined([f'"{name}"' for name in self.keep], "and")
@@ -409,7 +421,7 @@ class SinkKeyChanges(PlanError, code="PLN-0410"):
     sink: str
     reasons: tuple[str, ...]
     MESSAGE = 'the key of sink "{sink}" would have other bytes in its topic'
-    HINT = "Drop sink {sink} and create it again with another topic."
+    HINT = "ALTER SINK {sink} SET FROM the relation that it reads accepts it: all keys are written anew, and the old ones deleted."
 
     def detail(self) -> str:
         return f"{'; '.join(self.reasons)}. The topic would hold two records for one key."

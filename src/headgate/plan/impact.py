@@ -23,14 +23,15 @@ from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_new_sink
+from headgate.plan.sink_options import SIDES
 from headgate.plan.source import keep_column_ids, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
 from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.events import change_event
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
-from headgate.schema.formats.avro.read import from_avro as avro_type
-from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.read import from_avro as avro_type, load_tree
 from headgate.schema.formats.avro.tree import to_json
 from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.render import print_type
@@ -238,21 +239,23 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = load_tree(frozen[-1].schema)
-        new = next_version(old, load_tree(encoded.schema), _with_defaults(catalog, planned, encoded))
+        new = next_version(old, load_tree(encoded.schema), defaults_of(catalog, planned, encoded))
         if not differs(old, new):
             continue
         schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
-        register.append((side, RegisterSchema(_registry(planned), subject_name(planned.topic, side), schema)))
+        registry = planned.registry(SIDES[side])
+        register.append((side, RegisterSchema(registry, subject_name(planned.topic, side), schema)))
     return SinkChange(sink, statement, tuple(register)) if register else None
 
 
-def _with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
+def defaults_of(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
     """The columns of one side with the defaults that the fields of the source have."""
     relation = catalog.get(sink.relation)
     columns = {column.name: column for column in relation.columns}
     names = zip(encoded.columns, encoded.names or encoded.columns, strict=True)
     fields = ((_source_field(catalog, relation, columns[column]), name) for column, name in names)
-    return Record(tuple(replace(field, name=name) for field, name in fields))
+    row = Record(tuple(replace(field, name=name) for field, name in fields))
+    return change_event(row) if encoded.as_event else row
 
 
 def _source_field(catalog: Catalog, relation: Object, column: Column) -> Field:
@@ -285,10 +288,13 @@ def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
     if old.schema is None or new.schema is None:
         return
     changes = diff(_avro_record(old.schema), _avro_record(new.schema))
+    depth = 1 if new.as_event else 0  # the columns are fields of `before` and `after`
     changed = {
-        change.path[0]
+        change.path[depth]
         for change in changes
-        if not isinstance(change, FieldRemoved) and verdict(change, Target.READER).level is not Level.SAFE
+        if len(change.path) > depth
+        and not isinstance(change, FieldRemoved)
+        and verdict(change, Target.READER).level is not Level.SAFE
     }
     yield from (c for c, name in zip(new.columns, new.names or new.columns, strict=True) if name in changed)
 
@@ -340,11 +346,6 @@ def _avro_record(schema: str) -> Record:
     record = avro_type(schema)
     assert isinstance(record, Record)
     return record
-
-
-def _registry(plan: SinkDefinition) -> int:
-    assert plan.registry is not None
-    return plan.registry
 
 
 # statements

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from headgate.catalog.changes import Change
 from headgate.catalog.names import SearchPath
+from headgate.plan.definitions import ConnectionRef
 from headgate.schema.evolve.changes import Change as SchemaChange
 from headgate.schema.written import CompatibilityLevel, WrittenSchema
 from headgate.sql import show
@@ -20,12 +21,15 @@ from headgate.sql.statement import Query
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
-    """Create the topic unless it exists. ``connection`` is the id of the connection's object."""
+    """Create the topic unless it exists with the settings that are given here. None for one that is not given.
 
-    connection: int
+    ``connection`` is the id of the connection's object, or an address.
+    """
+
+    connection: ConnectionRef
     topic: str
-    partitions: int = 1
-    replicas: int = -1
+    partitions: int | None = None
+    replicas: int | None = None
     config: tuple[tuple[str, str], ...] = ()
 
 
@@ -33,7 +37,7 @@ class CreateTopic:
 class SetCompatibility:
     """Set the compatibility level of a subject."""
 
-    connection: int
+    connection: ConnectionRef
     subject: str
     level: CompatibilityLevel
 
@@ -42,7 +46,7 @@ class SetCompatibility:
 class RegisterSchema:
     """Register the schema for the subject. Its id is known when that is done; until then ``id`` stands for it."""
 
-    connection: int
+    connection: ConnectionRef
     subject: str
     schema: WrittenSchema
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from headgate.catalog.catalog import Catalog, column_comment
 from headgate.catalog.errors import CatalogError
-from headgate.catalog.graph import named_types as type_names
-from headgate.catalog.graph import type_by_path, upstream
+from headgate.catalog.graph import named_types as type_names, type_by_path, upstream
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve
-from headgate.catalog.objects import ROOT, Object
-from headgate.catalog.objects import Column as CatalogColumn
+from headgate.catalog.objects import ROOT, Column as CatalogColumn, Object
 from headgate.catalog.system_tables import SYSTEM_RELATIONS, SystemRelation, system_relation
 from headgate.errors import HeadgateError, InternalError, Span
 from headgate.plan.definitions import spark_name, system_name

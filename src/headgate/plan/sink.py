@@ -13,23 +13,34 @@ from headgate.catalog.names import resolve_column
 from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import joined
 from headgate.plan import errors
-from headgate.plan.chain import chain_of, relation_growth, source_key
+from headgate.plan.chain import Chain, chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.latency import choose_latency
 from headgate.plan.relations import fields_without_column, key_columns, key_field_hints, named_types
+from headgate.plan.sink_option_errors import DebeziumNeedsState, SinkKeyHoldsMap
+from headgate.plan.sink_options import (
+    check_key_options,
+    check_quarantine,
+    headers_column,
+    holds_map,
+    is_unique,
+    partition_by,
+    registry_of,
+)
 from headgate.plan.source import plan_source
-from headgate.resolve.statements import object_id, topic_name
+from headgate.resolve.statements import SparkTypes, kafka_server, object_id, topic_name
+from headgate.schema.events import AFTER, change_event
 from headgate.schema.formats.avro.write import to_avro
-from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.types import Field, Record
 from headgate.schema.written import WrittenSchema
-from headgate.sql.connections import KafkaConnection
 from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, format_of, frozen_schemas
+from headgate.sql.query.casts import expanded
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
-from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side, subject_name
+from headgate.sql.registry_formats import RegistryFormat, Side, subject_name
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.text.cursor import Identifier
@@ -60,13 +71,17 @@ def with_own_schemas(sink: SinkDefinition, statement: CreateSink) -> SinkDefinit
     return replace(sink, value=frozen("VALUE", sink.value), key=None if sink.key is None else frozen("KEY", sink.key))
 
 
-def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefinition, tuple[str, ...]]:
-    """The sink with the schemas that its relation needs now, and what its creator should know."""
+def plan_new_sink(
+    catalog: Catalog, statement: CreateSink, ask: SparkTypes | None = None
+) -> tuple[SinkDefinition, tuple[str, ...]]:
+    """The sink with the schemas that its relation needs now, and what its creator should know. ``ask`` gives types that only
+    Spark knows."""
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
     _refuse_later_features(statement)
+    check_key_options(statement, name)
     chain = chain_of(catalog, relation.id)
-    source, unstable = chain.source, chain.unstable()
+    unstable = chain.unstable()
     if withheld := fields_without_column(relation):
         raise withheld[0]
     keys = _key(catalog, relation, statement)
@@ -75,57 +90,47 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":
         _check_deterministic(relation, name, unstable, keys)
-        _check_source_key(catalog, source, relation, name)
-        _check_unique(source, relation, statement, name, keys)
-    value_columns = [c for c in relation.columns if not _is_excluded_key(statement, c.name, keys)]
-    value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
-    key_format = statement.formats.key or statement.formats.value
-    key = _side(catalog, relation, key_format, "KEY", keys, name) if keys else None
+        _check_source_key(catalog, chain.source, relation, name)
+        _check_unique(chain, relation, statement, name, keys)
     if statement.formats.key is not None and not keys:
         raise errors.KeyWithoutFormat(name)
-    assert isinstance(statement.kafka, KafkaConnection)
+    check_quarantine(chain, statement, envelope, name)
+    key_format = statement.formats.key or statement.formats.value
     sink = SinkDefinition(
         name,
         relation.id,
         topic_name(statement.kafka),
-        object_id(statement.kafka.connection),
-        registry_of(statement),
-        value,
-        key,
+        kafka_server(statement.kafka),
+        _value(catalog, relation, statement, keys, name),
+        _side(catalog, relation, key_format, "KEY", keys, name) if keys else None,
         envelope,
+        registry_of(key_format) if keys else None,
+        registry_of(statement.formats.value),
+        partition_by(catalog, relation, statement, envelope, keys, ask),
+        headers_column(catalog, relation, statement),
+        statement.kafka.options.compression_type,
+        statement.with_options.on_error,
     )
-    choose_latency(catalog, statement, sink, plan_source(definition_of(source, CreateSource)), chain)
-    return sink, tuple(_notices(relation, sink, unstable))
+    choose_latency(catalog, statement, sink, plan_source(definition_of(chain.source, CreateSource)), chain)
+    return sink, tuple(_notices(relation, statement, sink, unstable))
 
 
-def registry_of(statement: CreateSink) -> int | None:
-    """The registry of the sink's schemas; None if neither side has a schema."""
-    found: list[int] = []
-    for format_ in (statement.formats.value, statement.formats.key):
-        if isinstance(format_, RegistryFormat):
-            if isinstance(format_.registry, RegistryUrl):
-                raise NotSupportedYet("a registry by its address in a sink")
-            found.append(object_id(format_.registry))
-    if len(set(found)) > 1:
-        raise NotSupportedYet("a registry of its own for each side of a sink")
-    return found[0] if found else None
+def _value(
+    catalog: Catalog, relation: Object, statement: CreateSink, keys: Sequence[Column], name: str
+) -> RecordEncoding:
+    """The value side. Formats of one column do not hold the headers, all others have every column."""
+    format_, headers = statement.formats.value, headers_column(catalog, relation, statement)
+    columns = [c for c in relation.columns if not _is_excluded_key(statement, c.name, keys)]
+    if headers is not None and isinstance(format_, TextFormat | BytesFormat):
+        columns = [c for c in columns if c.name != headers.column]
+    return _side(catalog, relation, format_, "VALUE", columns, name, as_event=statement.envelope == "DEBEZIUM")
 
 
 def _refuse_later_features(statement: CreateSink) -> None:
     """Raises for options that the grammar has and no sink supports yet, so that none is ignored silently."""
-    if not isinstance(statement.kafka, KafkaConnection):
-        raise NotSupportedYet("KAFKA BROKER in a sink")
-    if statement.headers is not None:
-        raise NotSupportedYet("HEADERS of a sink")
-    if statement.envelope == "DEBEZIUM":
-        raise NotSupportedYet("ENVELOPE DEBEZIUM of a sink")
-    options, topic = statement.with_options, statement.kafka.options
+    options = statement.with_options
     later = {
         "DELIVERY": options.delivery != "at least once",
-        "SNAPSHOT": not options.snapshot,
-        "ON ERROR": options.on_error != "HALT",
-        "PARTITION BY": topic.partition_by is not None,
-        "COMPRESSION TYPE": topic.compression_type is not None,
     }
     _refuse(later)
     for format_ in (statement.formats.value, statement.formats.key):
@@ -176,12 +181,16 @@ def _key_column(catalog: Catalog, relation: Object, identifier: Identifier) -> C
 def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> SinkEnvelope:
     if statement.envelope == "UPSERT" and not keys:
         raise errors.SinkKeyMissing(name)
-    return "UPSERT" if keys and statement.envelope != "NONE" else "NONE"
+    if statement.envelope is not None:
+        return statement.envelope
+    return "UPSERT" if keys else "NONE"
 
 
 def _check_growth(catalog: Catalog, relation: Object, statement: CreateSink, name: str) -> None:
     """A topic holds rows that are added, or the newest row of each key. Rows that change without a key fit neither."""
     found = relation_growth(catalog, relation)
+    if statement.envelope == "DEBEZIUM" and relation.growth is not Growth.APPEND:
+        raise DebeziumNeedsState(name, relation.kind.value, relation.name)
     if isinstance(found, Changing):
         raise errors.SinkOverChanging(name, relation.kind.value, relation.name, found.why, found.keep, found.cure)
     if isinstance(found, Keyed) and statement.key is None and statement.envelope is None:
@@ -218,7 +227,7 @@ def _check_deterministic(relation: Object, name: str, unstable: Unstable, keys: 
         raise errors.SinkNotDeterministic(name, relation.kind.value, relation.name, tuple(sorted(used)), columns)
 
 
-def _notices(relation: Object, sink: SinkDefinition, unstable: Unstable) -> Iterator[str]:
+def _notices(relation: Object, statement: CreateSink, sink: SinkDefinition, unstable: Unstable) -> Iterator[str]:
     for column, functions in zip(relation.columns, unstable.columns, strict=False):
         if clock := sorted(functions & CLOCK):
             yield (
@@ -228,35 +237,26 @@ def _notices(relation: Object, sink: SinkDefinition, unstable: Unstable) -> Iter
     if relation.growth is Growth.KEYED and sink.envelope == "NONE":
         whole = f'{relation.kind} "{relation.name}"'
         yield f'sink "{sink.name}" writes every change of {whole} as a record, and no deletes'
+    if sink.envelope == "UPSERT" and sink.key is not None and statement.key is not None and not statement.key.enforced:
+        key = ", ".join(sink.key.columns)
+        yield f'key ({key}) of sink "{sink.name}" is not enforced: of two rows with the same key the later one replaces the other'
 
 
-def _check_unique(source: Object, relation: Object, statement: CreateSink, name: str, keys: Sequence[Column]) -> None:
+def _check_unique(chain: Chain, relation: Object, statement: CreateSink, name: str, keys: Sequence[Column]) -> None:
     """UPSERT needs a key that is unique in the relation, or NOT ENFORCED. Over a keyed source the key must equal the
     source's key, because a delete carries only the key."""
-    known = key_columns(relation) if relation.growth is Growth.KEYED else []
-    given = {c.name for c in keys}
-    if known and set(known) < given:
-        raise NotSupportedYet("a key of a sink with more columns than the relation's")
-    if source.growth is Growth.KEYED and any(_holds_map(c.type) for c in keys):
-        raise NotSupportedYet("a key of a sink that holds a map")  # equal maps can be encoded as different bytes
-    if set(known) == given:
+    if held := [c.name for c in keys if holds_map(c.type)]:
+        raise SinkKeyHoldsMap(name, held[0])
+    given, enforced = {c.name for c in keys}, statement.key is not None and statement.key.enforced
+    known = set(key_columns(relation)) if relation.growth is Growth.KEYED else set()
+    deletes, source = chain.source.growth is Growth.KEYED, chain.source
+    if deletes and given == known:
         return
-    if statement.key is not None and statement.key.enforced:
-        raise errors.SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(known), source.growth is Growth.KEYED)
-    if source.growth is Growth.KEYED:
+    unique = known <= given if deletes else is_unique(chain, relation, given)
+    if enforced and not unique:
+        raise errors.SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(key_columns(relation)), deletes)
+    if deletes:
         raise errors.SinkKeyNotOfSource(name, tuple(c.name for c in keys), source.name, tuple(key_columns(source)))
-
-
-def _holds_map(type_: Type) -> bool:
-    match type_:
-        case Map():
-            return True
-        case Array():
-            return _holds_map(type_.element)
-        case Record():
-            return any(_holds_map(f.type) for f in type_.fields)
-        case _:
-            return False
 
 
 def _is_excluded_key(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:
@@ -264,20 +264,29 @@ def _is_excluded_key(statement: CreateSink, column: str, keys: Sequence[Column])
 
 
 def _side(
-    catalog: Catalog, relation: Object, format_: Format, side: Side, columns: Sequence[Column], sink: str
+    catalog: Catalog,
+    relation: Object,
+    format_: Format,
+    side: Side,
+    columns: Sequence[Column],
+    sink: str,
+    *,
+    as_event: bool = False,
 ) -> RecordEncoding:
     record = _record(catalog, relation, columns)
     names = tuple(c.name for c in columns)
+    whole = expanded(record, named_types(catalog))
+    assert isinstance(whole, Record)
     match format_:
         case RegistryFormat(kind="AVRO"):
-            return _avro(catalog, format_, side, record, names)
+            return _avro(catalog, format_, side, record, whole, as_event=as_event)
         case JsonFormat():
-            return RecordEncoding("JSON", names, record)
+            return RecordEncoding("JSON", names, whole, as_event=as_event)
         case TextFormat() | BytesFormat():
             word: Literal["TEXT", "BYTES"] = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
-            if len(columns) != 1:
-                raise errors.SinkFormatNeedsOneColumn(sink, word, side.lower(), len(columns))
-            return RecordEncoding(word, names, record)
+            if len(columns) != 1 or as_event:
+                raise errors.SinkFormatNeedsOneColumn(sink, word, side.lower(), 2 if as_event else len(columns))
+            return RecordEncoding(word, names, whole)
         case _:
             raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
 
@@ -288,11 +297,16 @@ def _record(catalog: Catalog, relation: Object, columns: Sequence[Column]) -> Re
 
 
 def _avro(
-    catalog: Catalog, format_: RegistryFormat, side: Side, record: Record, names: tuple[str, ...]
+    catalog: Catalog, format_: RegistryFormat, side: Side, record: Record, whole: Record, *, as_event: bool
 ) -> RecordEncoding:
+    """The Avro side of a record; in ``whole`` the types of the catalog are replaced by their definitions."""
     options = format_.write_options
     full = options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
     name = full if full is not None else ("row" if side == "KEY" else "envelope")
-    made = to_avro(record, name=name, null_defaults=options.null_defaults, resolve=named_types(catalog))
-    fields = tuple(made.renames.get((n,), n) for n in names)
-    return RecordEncoding("AVRO", names, record, json.dumps(made.json, ensure_ascii=False), names=fields)
+    published = change_event(record) if as_event else record
+    made = to_avro(published, name=name, null_defaults=options.null_defaults, resolve=named_types(catalog))
+    within = (AFTER,) if as_event else ()
+    columns = tuple(field.name for field in record.fields)
+    fields = tuple(made.renames.get((*within, column), column) for column in columns)
+    schema = json.dumps(made.json, ensure_ascii=False)
+    return RecordEncoding("AVRO", columns, whole, schema, names=fields, as_event=as_event)

@@ -9,32 +9,25 @@ from itertools import count
 
 from headgate.catalog.objects import Column, Comment, Object
 from headgate.errors import similar_names
-from headgate.plan import definitions as d
-from headgate.plan import errors
-from headgate.plan.definitions import AFTER, Origin, SourceColumn
+from headgate.plan import definitions as d, errors
 from headgate.plan.encodings import encodings, format_words
-from headgate.plan.errors import INLINE_ERRORS
-from headgate.schema import encodings as e
-from headgate.schema import types as t
-from headgate.schema.encodings import Encoding, decoded_type, fields_of
+from headgate.schema import encodings as e, types as t
 from headgate.schema.evolve.merge import is_number, widen
 from headgate.schema.evolve.renames import present_name
 from headgate.schema.names import Found, find
 from headgate.schema.render import print_type
-from headgate.schema.types import Field, Record
 from headgate.sql import sources
 from headgate.sql.formats import AvroInline, Format, ProtobufInline
 from headgate.sql.registry_formats import LatestStrategy, RegistryFormat, Side
-from headgate.sql.sources import CreateSource, DebeziumEnvelope, UpsertEnvelope
 
-INLINE_ERROR = Record((Field("description", t.Text()),))
-METADATA: dict[str, Field] = {
-    "PARTITION": Field("partition", t.Integer(), False),
-    "OFFSET": Field("offset", t.Bigint(), False),
-    "TIMESTAMP": Field("timestamp", t.TimestampTz(), False),
-    "TOPIC": Field("topic", t.Text(), False),
-    "HEADERS": Field(
-        "headers", t.Array(Record((Field("key", t.Text(), False), Field("value", t.Bytes()))), False), False
+INLINE_ERROR = t.Record((t.Field("description", t.Text()),))
+METADATA: dict[str, t.Field] = {
+    "PARTITION": t.Field("partition", t.Integer(), False),
+    "OFFSET": t.Field("offset", t.Bigint(), False),
+    "TIMESTAMP": t.Field("timestamp", t.TimestampTz(), False),
+    "TOPIC": t.Field("topic", t.Text(), False),
+    "HEADERS": t.Field(
+        "headers", t.Array(t.Record((t.Field("key", t.Text(), False), t.Field("value", t.Bytes()))), False), False
     ),
 }
 
@@ -50,7 +43,7 @@ class SourcePlan(d.SourceLayout):
     without_column: tuple[errors.ColumnNameTaken, ...] = ()
 
 
-def describe_origin(origin: Origin) -> str:
+def describe_origin(origin: d.Origin) -> str:
     """The origin of a column, in the words of an error message."""
     match origin.section:
         case "metadata":
@@ -58,14 +51,14 @@ def describe_origin(origin: Origin) -> str:
         case "header":
             return f'header "{origin.name}"'
         case "error":
-            return INLINE_ERRORS
+            return errors.INLINE_ERRORS
         case "after":
             return f'field "{origin.name}" of after'
         case _:
             return origin.section if origin.name is None else f'{origin.section} field "{origin.name}"'
 
 
-def rename_hint(origin: Origin) -> str:
+def rename_hint(origin: d.Origin) -> str:
     """What to write to give the column another name."""
     match origin.section:
         case "metadata":
@@ -73,7 +66,7 @@ def rename_hint(origin: Origin) -> str:
         case "header":
             return f"INCLUDE HEADER '{origin.name}' AS <name>"
         case "error":
-            return f"{INLINE_ERRORS} = INLINE AS <name>"
+            return f"{errors.INLINE_ERRORS} = INLINE AS <name>"
         case "key":
             return "INCLUDE KEY AS <name>"
         case _:
@@ -81,7 +74,7 @@ def rename_hint(origin: Origin) -> str:
 
 
 @lru_cache(maxsize=1024)  # every query that reads the source needs the plan again
-def plan_source(statement: CreateSource) -> SourcePlan:
+def plan_source(statement: sources.CreateSource) -> SourcePlan:
     """The plan of a purified statement. Raises ColumnCollision if two columns have one name."""
     name = str(statement.name.parts[-1].name)
     value, key = encodings(statement.formats)
@@ -114,21 +107,21 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     )
 
 
-def key_fields_not_included(statement: CreateSource) -> tuple[str, ...]:
+def key_fields_not_included(statement: sources.CreateSource) -> tuple[str, ...]:
     """The columns that INCLUDE KEY would add to a source without it."""
     planned, key = plan_source(statement), encodings(statement.formats)[1]
     if planned.key is not None or key is None:
         return ()
     kept = {column.name for column in planned.columns}
-    names = [field.name for field in fields_of(key) or ()] or ["key"]
+    names = [field.name for field in e.fields_of(key) or ()] or ["key"]
     return tuple(name for name in names if name not in kept)
 
 
-def _envelope(statement: CreateSource) -> d.SourceEnvelope:
+def _envelope(statement: sources.CreateSource) -> d.SourceEnvelope:
     match statement.envelope:
-        case UpsertEnvelope():
+        case sources.UpsertEnvelope():
             return "UPSERT"
-        case DebeziumEnvelope():
+        case sources.DebeziumEnvelope():
             return "DEBEZIUM"
         case _:
             return "NONE"
@@ -138,64 +131,64 @@ def _envelope(statement: CreateSource) -> d.SourceEnvelope:
 
 
 def _body_columns(
-    statement: CreateSource, name: str, value: Encoding, key: Encoding | None
-) -> tuple[list[SourceColumn], str | None]:
+    statement: sources.CreateSource, name: str, value: e.Encoding, key: e.Encoding | None
+) -> tuple[list[d.SourceColumn], str | None]:
     """All columns except metadata, and the doc of the rows."""
-    if isinstance(statement.envelope, DebeziumEnvelope):
+    if isinstance(statement.envelope, sources.DebeziumEnvelope):
         return _debezium_columns(statement, name, value, key)
     errors_column = _error_column(statement, name)
     columns = [*_key_columns(statement, name, key), *errors_column, *_value_columns(value, bool(errors_column))]
-    return columns, decoded_type(value).doc
+    return columns, e.decoded_type(value).doc
 
 
-def _key_columns(statement: CreateSource, name: str, key: Encoding | None) -> list[SourceColumn]:
+def _key_columns(statement: sources.CreateSource, name: str, key: e.Encoding | None) -> list[d.SourceColumn]:
     include = _include_key(statement)
-    upsert = isinstance(statement.envelope, UpsertEnvelope)
-    of_value = isinstance(statement.envelope, UpsertEnvelope) and bool(statement.envelope.key)
+    upsert = isinstance(statement.envelope, sources.UpsertEnvelope)
+    of_value = isinstance(statement.envelope, sources.UpsertEnvelope) and bool(statement.envelope.key)
     if include is None and (not upsert or of_value):
         return []
     if key is None:
         raise errors.KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
     alias = include.alias.name if include and include.alias else None
     is_key = upsert and not of_value
-    place = decoded_type(key)
-    if not isinstance(place.type, Record) or alias is not None:
-        return [SourceColumn(alias or "key", place.type, not is_key, Origin("key"), key=is_key)]
+    place = e.decoded_type(key)
+    if not isinstance(place.type, t.Record) or alias is not None:
+        return [d.SourceColumn(alias or "key", place.type, not is_key, d.Origin("key"), key=is_key)]
     return [
-        SourceColumn(f.name, f.type, f.nullable or not is_key, Origin("key", f.name), f.doc, is_key)
+        d.SourceColumn(f.name, f.type, f.nullable or not is_key, d.Origin("key", f.name), f.doc, is_key)
         for f in place.type.fields
     ]
 
 
-def _include_key(statement: CreateSource) -> sources.IncludeMetadata | None:
+def _include_key(statement: sources.CreateSource) -> sources.IncludeMetadata | None:
     return next((i for i in statement.include if isinstance(i, sources.IncludeMetadata) and i.what == "KEY"), None)
 
 
-def _error_column(statement: CreateSource, name: str) -> list[SourceColumn]:
+def _error_column(statement: sources.CreateSource, name: str) -> list[d.SourceColumn]:
     envelope = statement.envelope
-    if not isinstance(envelope, UpsertEnvelope) or not envelope.inline_errors:
+    if not isinstance(envelope, sources.UpsertEnvelope) or not envelope.inline_errors:
         return []
     if envelope.key:
         raise errors.InlineErrorsWithoutKey(name)
     alias = envelope.inline_errors_as.name if envelope.inline_errors_as else "error"
-    return [SourceColumn(alias, INLINE_ERROR, True, Origin("error"))]
+    return [d.SourceColumn(alias, INLINE_ERROR, True, d.Origin("error"))]
 
 
-def _value_columns(value: Encoding, nullable: bool) -> list[SourceColumn]:
+def _value_columns(value: e.Encoding, nullable: bool) -> list[d.SourceColumn]:
     """With inline errors all of them are ``nullable``: a value that could not be decoded has none of them."""
-    place = decoded_type(value)
+    place = e.decoded_type(value)
     nullable = nullable or place.nullable
-    if not isinstance(place.type, Record):
-        return [SourceColumn(place.name, place.type, nullable, Origin("value"))]
+    if not isinstance(place.type, t.Record):
+        return [d.SourceColumn(place.name, place.type, nullable, d.Origin("value"))]
     return [
-        SourceColumn(f.name, f.type, f.nullable or nullable, Origin("value", f.name), f.doc, default=f.default)
+        d.SourceColumn(f.name, f.type, f.nullable or nullable, d.Origin("value", f.name), f.doc, default=f.default)
         for f in place.type.fields
     ]
 
 
 def _debezium_columns(
-    statement: CreateSource, name: str, value: Encoding, key: Encoding | None
-) -> tuple[list[SourceColumn], str | None]:
+    statement: sources.CreateSource, name: str, value: e.Encoding, key: e.Encoding | None
+) -> tuple[list[d.SourceColumn], str | None]:
     """The fields of `after`, and the doc of the row."""
     if _include_key(statement) is not None:
         raise errors.KeyNotAllowed(name)
@@ -205,27 +198,27 @@ def _debezium_columns(
     keys = row_key(key, row, name)
     typed = [(f, keys.get(f.name, f)) for f in row.fields]
     columns = [
-        SourceColumn(f.name, like.type, like.nullable, Origin("after", f.name), f.doc, f.name in keys, f.default)
+        d.SourceColumn(f.name, like.type, like.nullable, d.Origin("after", f.name), f.doc, f.name in keys, f.default)
         for f, like in typed
     ]
-    return columns, row.doc or decoded_type(value).doc
+    return columns, row.doc or e.decoded_type(value).doc
 
 
-def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
+def _metadata_columns(statement: sources.CreateSource) -> list[d.SourceColumn]:
     columns = []
     for include in statement.include:
         if isinstance(include, sources.IncludeHeader):
             type_ = t.Bytes() if include.as_bytes else t.Text()
-            origin = Origin("header", include.header, include.as_bytes)
-            columns.append(SourceColumn(include.alias.name, type_, True, origin))
+            origin = d.Origin("header", include.header, include.as_bytes)
+            columns.append(d.SourceColumn(include.alias.name, type_, True, origin))
         elif include.what != "KEY":
             field = METADATA[include.what]
             name = include.alias.name if include.alias else field.name
-            columns.append(SourceColumn(name, field.type, field.nullable, Origin("metadata", include.what)))
+            columns.append(d.SourceColumn(name, field.type, field.nullable, d.Origin("metadata", include.what)))
     return columns
 
 
-def _renamed(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
+def _renamed(columns: list[d.SourceColumn], statement: sources.CreateSource, name: str) -> list[d.SourceColumn]:
     names = [i.name for i in statement.columns]
     if len(names) > len(columns):
         raise errors.TooManyNames(name, len(names), len(columns))
@@ -233,7 +226,7 @@ def _renamed(columns: list[SourceColumn], statement: CreateSource, name: str) ->
     return renamed + columns[len(names) :]
 
 
-def listed_names(statement: CreateSource) -> list[str]:
+def listed_names(statement: sources.CreateSource) -> list[str]:
     """The names of all columns, in the order of a list of names."""
     value, key = encodings(statement.formats)
     name = str(statement.name.parts[-1].name)
@@ -243,7 +236,7 @@ def listed_names(statement: CreateSource) -> list[str]:
     return [column.name for column in _renamed(columns, statement, name)]
 
 
-def present_field_names(statement: CreateSource) -> dict[str, str]:
+def present_field_names(statement: sources.CreateSource) -> dict[str, str]:
     """The present name of each field that was renamed since its column was created, by column."""
     planned, found = plan_source(statement), {}
     for column in planned.columns:
@@ -251,15 +244,15 @@ def present_field_names(statement: CreateSource) -> dict[str, str]:
         encoding = planned.key if section == "key" else planned.value
         if name is None or section not in ("key", "value", "after") or not isinstance(encoding, e.SchemaEncoding):
             continue
-        path = (AFTER, name) if section == "after" else (name,)
+        path = (d.AFTER, name) if section == "after" else (name,)
         present = present_name(e.known_fields(encoding), path)
         if present not in (None, name):
             found[column.name] = str(present)
     return found
 
 
-def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
-    seen: dict[str, SourceColumn] = {}
+def _check_collisions(columns: Sequence[d.SourceColumn], source: str) -> None:
+    seen: dict[str, d.SourceColumn] = {}
     for column in columns:
         first = seen.setdefault(column.name, column)
         if first is not column:
@@ -268,15 +261,15 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
             )
 
 
-def _name_taken(source: str, column: SourceColumn, other: Origin) -> errors.ColumnNameTaken:
+def _name_taken(source: str, column: d.SourceColumn, other: d.Origin) -> errors.ColumnNameTaken:
     return errors.ColumnNameTaken(
         source, column.name, describe_origin(column.origin), describe_origin(other), rename_hint(other)
     )
 
 
-def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
+def _with_upsert_key(columns: list[d.SourceColumn], statement: sources.CreateSource, name: str) -> list[d.SourceColumn]:
     """The columns with those of UPSERT (KEY (c, …)) marked as the key. Only columns of the value can be named there."""
-    if not isinstance(statement.envelope, UpsertEnvelope):
+    if not isinstance(statement.envelope, sources.UpsertEnvelope):
         return columns
     chosen = set()
     values = [c.name for c in columns if c.origin.section == "value"]
@@ -292,7 +285,7 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
 # policies
 
 
-def check_schema_change(statement: CreateSource) -> None:
+def check_schema_change(statement: sources.CreateSource) -> None:
     """Raises for a policy that cannot have an effect. Only CREATE SOURCE checks it: a stored source goes on."""
     given, value = statement.with_options.on_schema_change, statement.formats.value
     if given is None or isinstance(value, RegistryFormat):
@@ -303,23 +296,23 @@ def check_schema_change(statement: CreateSource) -> None:
         raise errors.SchemaCannotChange(name, given, format_words(value), inline)
 
 
-def _following(statement: CreateSource) -> d.SchemaChangePolicy:
+def _following(statement: sources.CreateSource) -> d.SchemaChangePolicy:
     given = statement.with_options.on_schema_change
     if given is not None:
         return given
-    return "FOLLOW" if follows_registry(statement.formats.value) else "PIN"
+    return "FOLLOW" if reads_latest_schema(statement.formats.value) else "PIN"
 
 
-def _following_key(statement: CreateSource) -> d.SchemaChangePolicy:
+def _following_key(statement: sources.CreateSource) -> d.SchemaChangePolicy:
     """A key follows where the value does, or where the value has no schema that could change."""
     formats = statement.formats
-    follows = follows_registry(formats.key or formats.value, "KEY")
+    follows = reads_latest_schema(formats.key or formats.value, "KEY")
     if isinstance(formats.value, RegistryFormat):
         follows = follows and _following(statement) == "FOLLOW"
     return "FOLLOW" if follows else "HALT"
 
 
-def follows_registry(format_: Format, side: Side = "VALUE") -> bool:
+def reads_latest_schema(format_: Format, side: Side = "VALUE") -> bool:
     """Whether records are read with the latest schema of their subject. False for fixed ids and inline schemas."""
     if not isinstance(format_, RegistryFormat):
         return False
@@ -331,33 +324,33 @@ def follows_registry(format_: Format, side: Side = "VALUE") -> bool:
 BEFORE = "before"
 
 
-def changed_row(value: Encoding, source: str) -> Record:
+def changed_row(value: e.Encoding, source: str) -> t.Record:
     """The type of `after`. `before` and `op` may be missing: without `op`, an event without `after` is a delete."""
-    fields = {field.name: field.type for field in fields_of(value) or ()}
-    if AFTER not in fields:
-        missing = tuple(name for name in (BEFORE, AFTER) if name not in fields)
+    fields = {field.name: field.type for field in e.fields_of(value) or ()}
+    if d.AFTER not in fields:
+        missing = tuple(name for name in (BEFORE, d.AFTER) if name not in fields)
         raise errors.NoChangeEvents(source, missing)
-    row = fields[AFTER]
-    if not isinstance(row, Record):
+    row = fields[d.AFTER]
+    if not isinstance(row, t.Record):
         raise errors.NoChangeEvents(source, (), 'field "after" is no record')
     if not isinstance(fields.get(d.OP, t.Text()), t.Text | t.Enum):
         raise errors.NoChangeEvents(source, (), 'field "op" is no text')
     return row
 
 
-def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
+def row_key(key: e.Encoding, row: t.Record, source: str) -> dict[str, t.Field]:
     """The key's fields by name. Each must be a field of the row of the same type.
 
     A number may be wider in one of them, because a schema change reaches keys and values one after the other. The field
     then has the wider type.
     """
-    fields = fields_of(key)
+    fields = e.fields_of(key)
     if not fields:
         raise errors.InvalidDebeziumKey(source, "it has no fields")
     return {field.name: replace(field, type=_common_type(field, row, source)) for field in fields}
 
 
-def _common_type(field: Field, row: Record, source: str) -> t.Type:
+def _common_type(field: t.Field, row: t.Record, source: str) -> t.Type:
     found = row.field(field.name)
     if found is None:
         raise errors.InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')

@@ -13,14 +13,16 @@ from headgate.catalog.names import find, is_name_of, owned_column, parent_and_na
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
 from headgate.plan import plans
+from headgate.plan.chain import check_loops
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import plan_follow, with_schemas_to_register
-from headgate.plan.loops import check_loops
 from headgate.plan.plans import ChangeCatalog, Skip
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
+from headgate.plan.set_from import plan_set_from
 from headgate.plan.sink import plan_new_sink, plan_sink, subjects
+from headgate.plan.sink_options import SIDES
 from headgate.plan.source import check_schema_change, keep_column_ids, plan_source, source_columns
 from headgate.plan.views import (
     derive_growth,
@@ -33,9 +35,7 @@ from headgate.plan.views import (
 from headgate.resolve.statements import Context, find_object, object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql import objects
-from headgate.sql import queries as sql_queries
-from headgate.sql import show as sql_show
+from headgate.sql import objects, queries as sql_queries, show as sql_show
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection, ValidateConnection
 from headgate.sql.objects import DropObject
 from headgate.sql.options import SecretReference, given_options
@@ -43,7 +43,7 @@ from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.script import parse_statement
-from headgate.sql.sinks import CreateSink
+from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import Alter, Create, Kind, ObjectName, Query, Statement, print_string
 from headgate.sql.views import CreateView
@@ -100,6 +100,8 @@ class _Planner:
                 return self._rename(statement)
             case objects.ChangeTaskState():
                 return self._task_state(statement)
+            case AlterSinkFrom():
+                return _missing(statement) or plan_set_from(statement, self.context)
             case AcceptSchemaChange(kind=Kind.SOURCE):
                 return self._accept(statement)
             case RenameColumn():
@@ -181,9 +183,10 @@ class _Planner:
         return self.context.answers.types(self.catalog, analysed)
 
     def _sink(self, statement: CreateSink) -> ChangeCatalog:
-        sink, notices = plan_new_sink(self.catalog, statement)
+        sink, notices = plan_new_sink(self.catalog, statement, self.context.answers.types)
         register = [
-            (side, plans.RegisterSchema(_registry(sink), subject, schema)) for side, subject, schema in subjects(sink)
+            (side, plans.RegisterSchema(sink.registry(SIDES[side]), subject, schema))
+            for side, subject, schema in subjects(sink)
         ]
         frozen = with_schemas_to_register(statement, register)
         needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement))
@@ -276,19 +279,13 @@ def _missing(statement: Alter | DropObject) -> Skip | None:
     return Skip(statement.words, f'{statement.kind} "{statement.name}" does not exist, skipped')
 
 
-def _registry(sink: SinkDefinition) -> int:
-    assert sink.registry is not None
-    return sink.registry
-
-
 def _new_topic(statement: CreateSink, sink: SinkDefinition) -> plans.CreateTopic:
     options = statement.kafka.options
-    partitions, replicas = options.topic_partition_count, options.topic_replication_factor
     return plans.CreateTopic(
         sink.connection,
         sink.topic,
-        1 if partitions is None else partitions,
-        -1 if replicas is None else replicas,
+        options.topic_partition_count,
+        options.topic_replication_factor,
         options.topic_config or (),
     )
 

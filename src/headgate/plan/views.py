@@ -13,9 +13,8 @@ from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan import errors
-from headgate.plan.chain import query_growth, valid_query, view_query
+from headgate.plan.chain import check_loops, query_growth, valid_query, view_query
 from headgate.plan.definitions import SinkDefinition
-from headgate.plan.loops import check_loops
 from headgate.plan.plans import Consequence, Outcome
 from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink

@@ -8,19 +8,29 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.graph import upstream
+from headgate.catalog.objects import Object, definition_of
 from headgate.connectors.connections import ConnectionRef
 from headgate.connectors.kafka import Topic
 from headgate.purify.lookups import Lookups
 from headgate.resolve import errors
-from headgate.resolve.statements import Context, check_connections, kafka_server, registry_server, topic_name
+from headgate.resolve.statements import (
+    Context,
+    check_connections,
+    kafka_server,
+    object_id,
+    registry_server,
+    topic_name,
+)
 from headgate.schema.encodings import SchemaEncoding, needed_past
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql import registry_formats as f
 from headgate.sql.connections import CreateConnection, Kafka, ReadOptions
 from headgate.sql.formats import Format, Formats, frozen_schemas
 from headgate.sql.options import OptionRule, Timestamp, given_options
-from headgate.sql.registry_formats import FrozenSchema, RegistryFormat, Side
-from headgate.sql.sinks import CreateSink
+from headgate.sql.registry_formats import RegistryFormat
+from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 from headgate.sql.statement import Kind, ObjectName, Statement
 
@@ -34,9 +44,10 @@ def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[St
         case CreateSource():
             return purify_source(statement, context, lookups), context
         case CreateSink():
-            topic_name(statement.kafka)
-            check_connections(context.catalog, statement)
-            return statement, context
+            return purify_sink(statement, context, lookups), context
+        case AlterSinkFrom(name=ObjectName(id=int(sink)), relation=relation):
+            ends = _ends_of_other_source(context, lookups, sink, relation)
+            return statement, replace(context, answers=replace(context.answers, ends=ends))
         case AcceptSchemaChange(kind=Kind.SOURCE, name=ObjectName(id=int(source))):
             schemas = lookups.changed_schemas(context.catalog, source)
             return statement, replace(context, answers=replace(context.answers, schemas=schemas))
@@ -104,14 +115,14 @@ class _SchemaFreezer:
     def bare(self, format_: Format) -> Format:
         """FORMAT without KEY and VALUE: values must have a schema, keys may have one."""
         value = self.one(format_, "VALUE")
-        if not isinstance(value, RegistryFormat):
+        if not isinstance(value, f.RegistryFormat):
             return value
         return self._frozen(value, "KEY", required=False)
 
-    def one(self, format_: Format, side: Side) -> Format:
-        return self._frozen(format_, side, required=True) if isinstance(format_, RegistryFormat) else format_
+    def one(self, format_: Format, side: f.Side) -> Format:
+        return self._frozen(format_, side, required=True) if isinstance(format_, f.RegistryFormat) else format_
 
-    def _frozen(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
+    def _frozen(self, format_: f.RegistryFormat, side: f.Side, *, required: bool) -> f.RegistryFormat:
         if isinstance(format_.registry, f.RegistryUrl) and has_password(format_.registry.url):
             raise errors.PasswordInAddress(self.topic)
         if frozen_schemas(format_, side):
@@ -127,13 +138,13 @@ class _SchemaFreezer:
                 return format_
             raise errors.SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
         id_ = self._id(format_, side, registry, found)
-        schema = FrozenSchema(side, id_, found.text, found.references)
+        schema = f.FrozenSchema(side, id_, found.text, found.references)
         past = self._past(format_, side, registry, found)
         return replace(format_, frozen=(*format_.frozen, *past, schema))
 
     def _past(
-        self, format_: RegistryFormat, side: Side, registry: ConnectionRef, latest: WrittenSchema
-    ) -> Iterator[FrozenSchema]:
+        self, format_: f.RegistryFormat, side: f.Side, registry: ConnectionRef, latest: WrittenSchema
+    ) -> Iterator[f.FrozenSchema]:
         """The earlier versions of the subject that change how records are read, for example by defaults of fields."""
         if side == "KEY" or not isinstance(format_.strategy(side) or f.LatestStrategy(), f.LatestStrategy):
             return  # keys with other fields are other keys, so that earlier versions do not matter
@@ -141,18 +152,17 @@ class _SchemaFreezer:
         earlier = list(takewhile(lambda version: version.id != latest.id, versions))
         encoding = SchemaEncoding(latest.format, (latest,), message=format_.message)
         for version in needed_past(encoding, [one for one in earlier if one.format is latest.format]):
-            yield FrozenSchema(side, version.id or 0, version.text, version.references, past=True)
+            yield f.FrozenSchema(side, version.id or 0, version.text, version.references, past=True)
 
     def _id(
-        self, format_: RegistryFormat, side: Side, registry: ConnectionRef, found: WrittenSchema
+        self, format_: f.RegistryFormat, side: f.Side, registry: ConnectionRef, found: WrittenSchema
     ) -> int | f.PendingId:
         """The id of a schema. It is pending if an earlier statement of the script will register the schema."""
         if found.id is not None or isinstance(format_.strategy(side), f.InlineStrategy):
             return found.id or 0
-        assert isinstance(registry, int)
         return f.PendingId(registry, self._subject(side))
 
-    def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> WrittenSchema | None:
+    def _find(self, format_: f.RegistryFormat, side: f.Side, registry: ConnectionRef) -> WrittenSchema | None:
         match format_.strategy(side):
             case f.IdStrategy(schema_id):
                 return self.lookups.by_id(self.catalog, registry, schema_id)
@@ -161,8 +171,57 @@ class _SchemaFreezer:
             case _:
                 return self.lookups.latest(self.catalog, registry, self._subject(side))
 
-    def _subject(self, side: Side) -> str:
+    def _subject(self, side: f.Side) -> str:
         return f.subject_name(self.topic, side)
+
+
+# CREATE SINK: without a snapshot, the present ends of its source are frozen into it
+
+
+def purify_sink(statement: CreateSink, context: Context, lookups: Lookups) -> CreateSink:
+    topic = topic_name(statement.kafka)
+    check_connections(context.catalog, statement)
+    for format_ in statement.formats.each():
+        registry = format_.registry if isinstance(format_, RegistryFormat) else None
+        if isinstance(registry, f.RegistryUrl) and has_password(registry.url):
+            raise errors.PasswordInAddress(topic)
+    return frozen_snapshot(statement, context, lookups)
+
+
+def frozen_snapshot(statement: CreateSink, context: Context, lookups: Lookups) -> CreateSink:
+    """Add `SEED OFFSET` to a sink without a snapshot: the next offset of each partition that its source reads.
+
+    Frozen at creation, like the start offsets of a source: what comes while no engine runs is not skipped.
+    """
+    options = statement.with_options
+    if options.snapshot or options.seed_offset is not None:
+        return statement
+    catalog, source = context.catalog, _source_below(context.catalog, statement.relation)
+    if source is None:
+        return statement
+    kafka = definition_of(source, CreateSource).kafka
+    topic = lookups.topic(catalog, kafka_server(kafka), topic_name(kafka))
+    ends = lookups.offsets(catalog, kafka_server(kafka), topic, None)
+    return replace(statement, with_options=replace(options, seed_offset=ends))
+
+
+def _source_below(catalog: Catalog, relation: ObjectName) -> Object | None:
+    """The one source that a relation reads; None if it reads several, about which planning says what is wrong."""
+    below = (catalog.get(object_id(relation)), *upstream(catalog, object_id(relation)))
+    sources = [o for o in below if o.kind is Kind.SOURCE]
+    return sources[0] if len(sources) == 1 else None
+
+
+def _ends_of_other_source(
+    context: Context, lookups: Lookups, sink: int, relation: ObjectName
+) -> tuple[int, ...] | None:
+    """Where a sink without a snapshot begins if it is to read another source."""
+    statement, catalog = definition_of(context.catalog.get(sink), CreateSink), context.catalog
+    if _source_below(catalog, statement.relation) == _source_below(catalog, relation):
+        return None
+    options = replace(statement.with_options, seed_offset=None)
+    begun = frozen_snapshot(replace(statement, relation=relation, with_options=options), context, lookups)
+    return begun.with_options.seed_offset
 
 
 def has_password(url: str) -> bool:

@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 from headgate.errors import similar_names
 from headgate.registry import errors
-from headgate.registry.errors import RegistryError
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaCache, parse
 from headgate.registry.transport import Answer, Credentials, Json, Request, Retries, Tls, Transport
 from headgate.schema.written import CompatibilityLevel, SchemaFormat, WrittenSchema
@@ -238,7 +237,7 @@ class RegistryClient:
         """The messages behind a 409, which itself has at best one text. Empty if they cannot be fetched."""
         try:
             return self.compatibility(subject, schema).messages
-        except RegistryError:
+        except errors.RegistryError:
             return ()
 
 
@@ -361,7 +360,7 @@ def _list(answer: Answer, kind: type[T], what: str) -> tuple[T, ...]:
 # --- refusals
 
 
-def _error_for(answer: Answer, request: Request, subjects: Callable[[bool], tuple[str, ...]]) -> RegistryError:
+def _error_for(answer: Answer, request: Request, subjects: Callable[[bool], tuple[str, ...]]) -> errors.RegistryError:
     """The error that a refusal means, by its code and by the request.
 
     `subjects` lists the names of all subjects, with or without the deleted ones. If listing the subjects fails as
@@ -391,11 +390,11 @@ def _error_for(answer: Answer, request: Request, subjects: Callable[[bool], tupl
             return errors.RequestRefused(request.what, code, answer.reason)
 
 
-def _no_subject(subject: str, request: Request, subjects: Callable[[bool], tuple[str, ...]]) -> RegistryError:
+def _no_subject(subject: str, request: Request, subjects: Callable[[bool], tuple[str, ...]]) -> errors.RegistryError:
     """Distinguishes an unknown subject, a deleted subject, and a deleted version of a subject that exists."""
     try:
         live, every = subjects(False), subjects(True)
-    except RegistryError:
+    except errors.RegistryError:
         return errors.SubjectNotFound(subject)
     if subject in live and request.version is not None:
         return errors.VersionNotFound(subject, request.version)

@@ -111,11 +111,13 @@ class UnknownMagic(RegistryError, code="REG-0202"):
 
 
 class MalformedMessageIndexes(RegistryError, code="REG-0203"):
-    """The path of the message type at the beginning of a Protobuf record cannot be read."""
+    """The path of the message type at the beginning of a Protobuf record cannot be read.
+
+    Cure: Check that the records were written by a registry serialiser for Protobuf.
+    """
 
     what: str
     MESSAGE = "message indexes of a Protobuf record cannot be read: {what}"
-    CURE = "Check that the records were written by a registry serialiser for Protobuf."
 
 
 class SchemaIdOutOfRange(RegistryError, code="REG-0204"):
@@ -146,12 +148,14 @@ class SubjectDeleted(RegistryError, code="REG-0212"):
 
 
 class VersionNotFound(RegistryError, code="REG-0213"):
-    """The subject exists and has no such version."""
+    """The subject exists and has no such version.
+
+    Cure: Ask for the versions of the subject, and name one of them.
+    """
 
     subject: str
     version: int
     MESSAGE = 'version {version} of subject "{subject}" does not exist'
-    CURE = "Ask for the versions of the subject, and name one of them."
 
 
 class SchemaIdNotFound(RegistryError, code="REG-0214"):
@@ -163,11 +167,13 @@ class SchemaIdNotFound(RegistryError, code="REG-0214"):
 
 
 class SchemaNotFound(RegistryError, code="REG-0215"):
-    """The subject exists, and none of its versions is this schema."""
+    """The subject exists, and none of its versions is this schema.
+
+    Cure: Register the schema, or look it up in another subject.
+    """
 
     subject: str
     MESSAGE = 'subject "{subject}" has no version with this schema'
-    CURE = "Register the schema, or look it up in another subject."
 
 
 class NotDeletedFirst(RegistryError, code="REG-0216"):
@@ -207,24 +213,28 @@ class IncompatibleSchema(RegistryError, code="REG-0218"):
 
 
 class SchemaRefused(RegistryError, code="REG-0219"):
-    """The registry cannot read a schema, or cannot find what it refers to."""
+    """The registry cannot read a schema, or cannot find what it refers to.
+
+    Cure: Correct the schema as the detail says, which is the registry's own text.
+    """
 
     subject: str
     reason: str
     MESSAGE = 'the registry refuses the schema for subject "{subject}"'
     DETAIL = "{reason}"
-    CURE = "Correct the schema as the detail says, which is the registry's own text."
 
 
 class RequestRefused(RegistryError, code="REG-0220"):
-    """The registry understands a request and does not do it: its mode forbids it, or it does not know a value."""
+    """The registry understands a request and does not do it: its mode forbids it, or it does not know a value.
+
+    Cure: Read the detail, which is the registry's own text.
+    """
 
     what: str
     registry_code: int
     reason: str
     MESSAGE = "the registry refuses to {what} (its code {registry_code})"
     DETAIL = "{reason}"
-    CURE = "Read the detail, which is the registry's own text."
 
 
 # --- the way to a registry ----------------------------------------------------------------------------------------
@@ -302,12 +312,14 @@ class RegistryAnswerUnreadable(RegistryError, code="REG-0235"):
 
 class InvalidRegistrySetting(RegistryError, code="REG-0236"):
     """A setting of the client cannot be used, for example a URL without a host or a certificate file that does not
-    exist."""
+    exist.
+
+    Cure: Correct the option of the connection that the message names.
+    """
 
     setting: str
     problem: str
     MESSAGE = 'registry setting "{setting}" cannot be used: {problem}'
-    CURE = "Correct the option of the connection that the message names."
 
 
 def _version_of(subject: str, version: int | None) -> str:

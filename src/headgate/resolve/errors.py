@@ -18,13 +18,15 @@ class TopicMissing(ResolveError, code="PLN-0403"):
 
 
 class ConnectionOfOtherKind(ResolveError, code="PLN-0404"):
-    """A statement uses a connection to another kind of system than it needs."""
+    """A statement uses a connection to another kind of system than it needs.
+
+    Cure: Name a connection of the kind that the message wants.
+    """
 
     connection: str
     found: str
     wanted: str
     MESSAGE = 'connection "{connection}" is to {found}, not to {wanted}'
-    CURE = "Name a connection of the kind that the message wants."
 
 
 class PurifyError(HeadgateError):

@@ -48,9 +48,19 @@ from headgate.sql.show import (
     ShowLineage,
     ShowObjects,
 )
-from headgate.sql.sinks import CreateSink
+from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
-from headgate.sql.statement import TYPES, Create, DataField, Kind, ObjectName, Statement, kinds_named, rewrite
+from headgate.sql.statement import (
+    RELATIONS,
+    TYPES,
+    Create,
+    DataField,
+    Kind,
+    ObjectName,
+    Statement,
+    kinds_named,
+    rewrite,
+)
 from headgate.text.cursor import Identifier
 
 TakenSchema: TypeAlias = tuple[Side, WrittenSchema]
@@ -68,11 +78,13 @@ def _no_types(_catalog: Catalog, _analysed: AnalysedQuery) -> Sequence[Type]:
 class Answers:
     """Answers from outside that have no field in the statement itself.
 
-    ``secret`` is the encrypted value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE accepts.
+    ``secret`` is the encrypted value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE accepts. ``ends`` are
+    the next offsets of the source at which a sink without a snapshot begins after SET FROM; None if it goes on.
     """
 
     secret: SecretSource | None = None
     schemas: tuple[TakenSchema, ...] = ()
+    ends: tuple[int, ...] | None = None
     types: SparkTypes = field(default=_no_types, compare=False)
 
 
@@ -88,7 +100,9 @@ class Context:
 
     def after(self, changes: Sequence[Change]) -> Context:
         """The context of the next statement."""
-        return replace(self, catalog=apply(self.catalog, *changes), answers=replace(self.answers, schemas=()))
+        return replace(
+            self, catalog=apply(self.catalog, *changes), answers=replace(self.answers, schemas=(), ends=None)
+        )
 
 
 Created = TypeVar("Created", bound=Create)
@@ -112,6 +126,12 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
             ):
                 return statement
             return replace(statement, name=_resolved(context, statement.name, statement.kind))
+        case AlterSinkFrom():
+            if statement.if_exists and find(context.catalog, context.path, statement.name, Kind.SINK) is None:
+                return statement
+            relation = resolve(context.catalog, context.path, statement.relation, *RELATIONS)
+            named = _resolved(context, statement.name, Kind.SINK)
+            return replace(statement, name=named, relation=replace(statement.relation, id=relation.id))
         case CommentOn(kind=None, name=column):
             owner = resolve_owner(context.catalog, context.path, column)
             return replace(statement, name=replace(column, id=owner.id))

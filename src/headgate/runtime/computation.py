@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from headgate.catalog.positions import KafkaPosition, KafkaRecord, distance
 from headgate.plan.definitions import ExpressionText, QueryDefinition, Relations, SourceDefinition, ViewDefinition

@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
+from typing import assert_never
 
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Observation, functions as F
 
 from headgate.plan.definitions import AFTER, OP, PRESENT, SourceColumn, SourceLayout
 from headgate.runtime.formats import frame
-from headgate.runtime.formats.readers import side_reader
+from headgate.runtime.formats.arrow_reader import ArrowReader
+from headgate.runtime.formats.avro_reader import AvroReader
+from headgate.runtime.formats.json_reader import JsonReader, json_decoder
+from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
-from headgate.runtime.formats.text_readers import PLAIN
-from headgate.schema.encodings import Encoding, FieldPath, decoded_type
+from headgate.runtime.formats.text_readers import PLAIN, BytesReader, CsvReader, RegexReader, TextReader
+from headgate.schema import encodings as e
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.render import spark_identifier
+from headgate.schema.written import SchemaFormat
 
 # Prefixes of the errors that carry a record's position to the driver: `BAD` source/partition/offset, and for a schema that
 # cannot be followed `CHANGED` source/partition/offset/side/schema id.
@@ -45,11 +49,7 @@ class Decoder:
     """
 
     def __init__(
-        self,
-        plan: SourceLayout,
-        key: WriterSchemas = NO_WRITERS,
-        value: WriterSchemas = NO_WRITERS,
-        source: int = 0,
+        self, plan: SourceLayout, key: WriterSchemas = NO_WRITERS, value: WriterSchemas = NO_WRITERS, source: int = 0
     ) -> None:
         """``source`` is the id by which the driver finds the source of a record that stopped a job."""
         self.plan = plan
@@ -137,9 +137,9 @@ class Decoder:
         present = F.lit(True) if self._not_deleted is None else F.coalesce(self._not_deleted, F.lit(False))
         return changes.select(*self._columns, present.alias(PRESENT))
 
-    def columns(self, records: DataFrame) -> DataFrame:
-        """The source's columns of decoded records, by name."""
-        return records.select(*self._columns)
+    def columns(self, records: DataFrame, *more: Column) -> DataFrame:
+        """The source's columns of decoded records, by name, and ``more`` of a record."""
+        return records.select(*self._columns, *more)
 
 
 def evaluate_once(computed: DataFrame) -> DataFrame:
@@ -204,7 +204,7 @@ def _not_deleted(plan: SourceLayout) -> Column | None:
     return present & (event[OP] != F.lit(DELETED) if plan.has_operation else event[AFTER].isNotNull())
 
 
-def _reader(side: Encoding | None, writers: WriterSchemas) -> SideReader | None:
+def _reader(side: e.Encoding | None, writers: WriterSchemas) -> SideReader | None:
     return None if side is None else side_reader(side, writers)
 
 
@@ -250,7 +250,7 @@ def _guarded_column(source: int, column: SourceColumn, writers: Mapping[str, Wri
     return F.when(_stop_if_changed(source, name, ids), F.lit(None)).otherwise(value) if ids else value
 
 
-def _side_and_path(column: SourceColumn) -> tuple[str, FieldPath]:
+def _side_and_path(column: SourceColumn) -> tuple[str, e.FieldPath]:
     """The side that a column is read from, and the field."""
     origin = column.origin
     name = () if origin.name is None else (origin.name,)
@@ -259,7 +259,7 @@ def _side_and_path(column: SourceColumn) -> tuple[str, FieldPath]:
     return origin.section, name
 
 
-def _overlaps(path: FieldPath, fields: Iterable[FieldPath]) -> bool:
+def _overlaps(path: e.FieldPath, fields: Iterable[e.FieldPath]) -> bool:
     """Whether one of the fields is the field at the path, inside it or around it."""
     return any(all(a == b for a, b in zip(path, field, strict=False)) for field in fields)
 
@@ -312,7 +312,7 @@ def _checks(
         if reader is not None and not (name == "value" and plan.inline_errors):
             error = partial(reader.error, data, decoded)
             yield _Check(_accepts(reader, data, decoded), name, error, reader.schema_id(data))
-        if name == "key" and plan.key is not None and missing is not None and decoded_type(plan.key).nullable:
+        if name == "key" and plan.key is not None and missing is not None and e.decoded_type(plan.key).nullable:
             has_key = data.isNull() | F.col("hg_key").isNotNull()
             yield _Check(has_key, name, partial(F.lit, missing), reader.schema_id(data) if reader else nothing)
         if name == "value" and plan.key_in_value and reader is not None:
@@ -353,3 +353,33 @@ def _event_checks(plan: SourceLayout, reader: SideReader | None) -> Iterator[_Ch
     whole = (op == F.lit(DELETED)) | event[AFTER].isNotNull()
     yield _Check(data.isNull() | known, "value", partial(F.lit, UNKNOWN_OP), schema_id)
     yield _Check(data.isNull() | F.coalesce(whole, F.lit(False)), "value", partial(F.lit, NO_AFTER), schema_id)
+
+
+def side_reader(side: e.Encoding, writers: WriterSchemas) -> SideReader:
+    match side:
+        case e.BytesEncoding():
+            return BytesReader()
+        case e.TextEncoding():
+            return TextReader()
+        case e.JsonEncoding():
+            return JsonReader()
+        case e.CsvEncoding():
+            return CsvReader(side)
+        case e.RegexEncoding():
+            return RegexReader(side)
+        case e.SchemaEncoding():
+            return _schema_reader(side, writers)
+        case _:
+            assert_never(side)
+
+
+def _schema_reader(side: e.SchemaEncoding, writers: WriterSchemas) -> SideReader:
+    match side.format:
+        case SchemaFormat.AVRO:
+            return AvroReader(side, writers)
+        case SchemaFormat.JSON:
+            return ArrowReader(side, writers, json_decoder)
+        case SchemaFormat.PROTOBUF:
+            return ArrowReader(side, writers, ProtobufDecoders.of((*side.schemas, *writers.known.values())))
+        case _:
+            assert_never(side.format)

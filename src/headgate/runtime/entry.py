@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog.positions import KafkaPosition, Positions
-from headgate.catalog.positions import lag as distance_to
+from headgate.catalog.positions import KafkaPosition, Positions, lag as distance_to
 from headgate.runtime.ports import BatchResult, Input, Limit, Watched
 
 LOOK_EVERY = 1.0  # seconds between two looks at an input whose end no poller knows
@@ -73,6 +72,42 @@ class Request:
     answer: Future[Any] = field(default_factory=Future)
 
 
+@dataclass(slots=True)
+class BatchSize:
+    """How large the next batch of a task is, learned from those before it."""
+
+    rows: int = FIRST_ROWS  # of a batch that takes AIM seconds
+    fixed: float = 0.0  # seconds that a batch takes whatever its size, as far as that is known
+    measured: BatchResult | None = None  # the last batch
+
+    def limit(self, aim: float) -> Limit:
+        """The size of a batch that takes about ``aim`` seconds."""
+        return Limit(max(FEWEST_ROWS, int(self.rows * aim / AIM)))
+
+    def measure(self, result: BatchResult, limit: Limit, aim: float) -> None:
+        """Make the next batch larger or smaller, by at most a factor of four. A batch that was not full never makes it
+        larger.
+
+        What a batch costs whatever its size is left out. On a busy machine it may be more than ``aim``; batches would
+        otherwise shrink to the smallest size, and a task that is behind would never catch up. Then a batch may spend as
+        long on its rows as on the rest.
+        """
+        self.fixed = self._fixed_cost(result)
+        is_full = result.rows >= limit.rows / 2
+        if is_full or result.seconds > aim:
+            wanted, took = max(aim - self.fixed, self.fixed), max(result.seconds - self.fixed, 0.001)
+            factor = min(4.0 if is_full else 1.0, max(0.25, wanted / took))
+            self.rows = min(MOST_ROWS, max(FEWEST_ROWS, int(self.rows * factor)))
+
+    def _fixed_cost(self, result: BatchResult) -> float:
+        """Two batches of clearly different sizes tell it, by the line through them. Other pairs bound it."""
+        before, self.measured = self.measured, result
+        if before is None or max(before.rows, result.rows) <= 1.5 * min(before.rows, result.rows):
+            return min(self.fixed, result.seconds)
+        per_row = (result.seconds - before.seconds) / (result.rows - before.rows)
+        return max(0.0, min(result.seconds - per_row * result.rows, result.seconds, before.seconds))
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """A task and how it stands in the scheduler. All fields are guarded by the scheduler's lock."""
@@ -87,9 +122,7 @@ class Entry:
     positions: Positions = field(default_factory=dict)  # where the task stood when it last knew
     looked_at: float = 0.0  # when its inputs were last asked by a batch
     worked_at: float = 0.0
-    rows: int = FIRST_ROWS  # size of a batch that takes AIM seconds
-    fixed: float = 0.0  # seconds that a batch takes whatever its size, as far as that is known
-    measured: BatchResult | None = None  # the last batch
+    size: BatchSize = field(default_factory=BatchSize)
     tag: str | None = None  # of the batch that runs
     leaving: bool = False
     successor: ScheduledTask | None = None
@@ -129,33 +162,6 @@ class Entry:
             self.lag = distance_to(self.positions, available)
             self.has_work = self.task.has_work(available)
             self.woken = self.woken or _is_another_topic(self.task.positions, available)
-
-    def limit(self, aim: float) -> Limit:
-        """The size of a batch that takes about ``aim`` seconds."""
-        return Limit(max(FEWEST_ROWS, int(self.rows * aim / AIM)))
-
-    def measure(self, result: BatchResult, limit: Limit, aim: float) -> None:
-        """Make the next batch larger or smaller, by at most a factor of four. A batch that was not full never makes it
-        larger.
-
-        What a batch costs whatever its size is left out. On a busy machine it may be more than ``aim``; batches would
-        otherwise shrink to the smallest size, and a task that is behind would never catch up. Then a batch may spend as
-        long on its rows as on the rest.
-        """
-        self.fixed = self._fixed_cost(result)
-        is_full = result.rows >= limit.rows / 2
-        if is_full or result.seconds > aim:
-            wanted, took = max(aim - self.fixed, self.fixed), max(result.seconds - self.fixed, 0.001)
-            factor = min(4.0 if is_full else 1.0, max(0.25, wanted / took))
-            self.rows = min(MOST_ROWS, max(FEWEST_ROWS, int(self.rows * factor)))
-
-    def _fixed_cost(self, result: BatchResult) -> float:
-        """Two batches of clearly different sizes tell it, by the line through them. Other pairs bound it."""
-        before, self.measured = self.measured, result
-        if before is None or max(before.rows, result.rows) <= 1.5 * min(before.rows, result.rows):
-            return min(self.fixed, result.seconds)
-        per_row = (result.seconds - before.seconds) / (result.rows - before.rows)
-        return max(0.0, min(result.seconds - per_row * result.rows, result.seconds, before.seconds))
 
 
 def watched_by(task: ScheduledTask) -> set[Watched]:

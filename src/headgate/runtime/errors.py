@@ -176,6 +176,35 @@ class RecordsDeleted(RunError, code="RUN-0111"):
     HINT = "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
 
 
+class RowNotEncodable(RunError, code="RUN-0130"):
+    """A row of a sink does not fit the schema that the sink writes with. The error names the field and the record, never the
+    value."""
+
+    sink: str
+    reason: str
+    path: str | None = None
+    expected: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    MESSAGE = 'a row of sink "{sink}" cannot be written: {place}'
+    HINT = (
+        "Change the query so that it gives a value that fits, or create the sink with ON ERROR = QUARANTINE or SKIP to go on "
+        "without such rows."
+    )
+
+    @property
+    def place(self) -> str:
+        return self.reason if self.path is None else f"{self.reason} at {self.path}"
+
+    def detail(self) -> str | None:
+        expected = f"The schema has {self.expected} there." if self.expected is not None else None
+        record = None
+        if self.topic is not None:
+            record = f'The record is at topic "{self.topic}" partition {self.partition} offset {self.offset}.'
+        return " ".join(filter(None, (expected, record))) or None
+
+
 class TaskFailed(RunError, code="RUN-0201"):
     """A task ended with an error that Headgate does not know."""
 
@@ -231,11 +260,13 @@ class BatchEndsSpark(RunError, code="RUN-0204"):
 
 
 class SparkRefused(RunError, code="RUN-0301"):
-    """Spark does not accept a query that Headgate accepted."""
+    """Spark does not accept a query that Headgate accepted.
+
+    Cure: Write the query in another way, and report this as a bug.
+    """
 
     reason: str
     MESSAGE = "Spark refused the query: {reason}"
-    CURE = "Write the query in another way, and report this as a bug."
 
 
 class SparkGone(RunError, code="RUN-0302"):
@@ -249,10 +280,12 @@ class SparkGone(RunError, code="RUN-0302"):
 
 
 class QueryCancelled(RunError, code="RUN-0303"):
-    """The client of a query went away or cancelled it."""
+    """The client of a query went away or cancelled it.
+
+    Cure: Send the query again.
+    """
 
     MESSAGE = "the query was cancelled"
-    CURE = "Send the query again."
 
 
 class DiskFull(RunError, code="RUN-0304"):

@@ -14,16 +14,8 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
+from headgate.runtime import errors
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import (
-    BadRecord,
-    ComputationFailed,
-    DiskFull,
-    RecordsDeleted,
-    SchemaChanged,
-    SparkGone,
-    SparkRefused,
-)
 from headgate.runtime.formats.avro_reader import explain_malformed
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
@@ -87,19 +79,19 @@ def stopped_at(text: str) -> StoppedAt | None:
 
 def unknown_schema_id(error: BaseException) -> int | None:
     """The id that a batch met and that no schema is known for, if that is what failed it."""
-    found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", _words(error))
+    found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", _message_of(error))
     return int(found[1]) if found else None
 
 
 def records_are_gone(error: BaseException) -> bool:
     """Whether a read asked for records that the topic does not have any more."""
-    text = _words(error)
+    text = _message_of(error)
     return any(said in text for said in ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost"))
 
 
 def record_is_too_large(error: BaseException) -> bool:
     """Whether the broker refused a record because its topic takes none of that size."""
-    return "RecordTooLargeException" in _words(error)
+    return "RecordTooLargeException" in _message_of(error)
 
 
 def translated(
@@ -108,45 +100,47 @@ def translated(
     """The error to be shown. ``sources`` are those that were read; ``brokers`` are those of their cluster."""
     if isinstance(error, HeadgateError):
         return error
-    text = _words(error)
+    text = _message_of(error)
     told = _STOPPED.search(text)
     reader = next((one for one in sources if told and one.id == int(told["source"])), None)
     if told is not None and reader is not None:
         place = int(told["partition"]), int(told["offset"])
         if told["id"] is not None:
             return _schema_changed(reader, *place, told["side"], int(told["id"]))
-        return _looked_at(reader, *place)
+        return _read_bad_record(reader, *place)
     if (
         isinstance(error, ConnectionError | EOFError)
         or type(error).__name__ == "Py4JNetworkError"
         or "stopped SparkContext" in text
         or text == SILENT
     ):
-        return SparkGone(_short(text))
+        return errors.SparkGone(_short(text))
     if records_are_gone(error):
-        return RecordsDeleted()
+        return errors.RecordsDeleted()
     if full := _NO_SPACE.search(text):
-        return DiskFull(_folder(full["path"]))
+        return errors.DiskFull(_folder(full["path"]))
     if unanswered := _NO_ANSWER.search(text):
         return BrokerUnreachable(brokers, f"{unanswered['said'][:_LONGEST]}.")
     if isinstance(error, AnalysisException):  # no record was read yet
-        return SparkRefused(_short(text))
+        return errors.SparkRefused(_short(text))
     if own := _OWN.search(text):
-        return ComputationFailed(own[1])
+        return errors.ComputationFailed(own[1])
     if conditions := _CONDITION.findall(text):
         states = _SQLSTATE.findall(text)
         if not states or states[-1] not in _MACHINERY:
-            return ComputationFailed(_without_values(conditions[-1]))
-    return SparkRefused(_cause(text) or _said(error, text))
+            return errors.ComputationFailed(_without_values(conditions[-1]))
+    return errors.SparkRefused(_cause(text) or _shown_message(error, text))
 
 
-def _schema_changed(reader: SourceReader, partition: int, offset: int, side: str, schema_id: int) -> SchemaChanged:
+def _schema_changed(
+    reader: SourceReader, partition: int, offset: int, side: str, schema_id: int
+) -> errors.SchemaChanged:
     differences = reader.schemas[side].describe(schema_id)
     name, topic = reader.name, reader.topic_name
-    return SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
+    return errors.SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
 
 
-def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
+def _read_bad_record(reader: SourceReader, partition: int, offset: int) -> errors.BadRecord:
     """The record that stopped a job, read once more to say what is wrong with it. It may be gone by now."""
     try:
         found = reader.problem(partition, offset)
@@ -154,17 +148,17 @@ def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
         log.warning("a bad record could not be read again: %s", translated(error))
         found = None
     if found is None:
-        return BadRecord(reader.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None)
+        return errors.BadRecord(reader.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None)
     return bad_record(reader, partition, offset, found["side"], found["reason"], found["schema_id"])
 
 
 def bad_record(
     reader: SourceReader, partition: int, offset: int, side: str, reason: str, schema_id: int | None
-) -> BadRecord:
+) -> errors.BadRecord:
     writer = None if schema_id is None else reader.writer(schema_id, side)
     data = _read_again(reader, partition, offset, side) if reason == MALFORMED and writer is not None else None
     name, topic = reader.name, reader.topic_name
-    return BadRecord(name, topic, partition, offset, side, reason_of(reason, data, writer), None, schema_id)
+    return errors.BadRecord(name, topic, partition, offset, side, reason_of(reason, data, writer), None, schema_id)
 
 
 def reason_of(reason: str, data: bytes | None, writer: WrittenSchema | None) -> str:
@@ -186,7 +180,7 @@ def _read_again(reader: SourceReader, partition: int, offset: int, side: str) ->
     return None if record is None else record[0 if side == "key" else 1]
 
 
-def _words(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """The text of an error. Spark is asked for the text of its own errors, and Spark may be dead by then."""
     try:
         return str(error)
@@ -209,7 +203,7 @@ def _cause(text: str) -> str:
     return f"{name}: {_short(said)}" if harmless else name
 
 
-def _said(error: BaseException, text: str) -> str:
+def _shown_message(error: BaseException, text: str) -> str:
     """What an error says that names no cause. Spark's own words are not known to be free of values."""
     name = type(error).__name__
     return name if isinstance(error, PySparkException) else _short(text) or name
@@ -228,3 +222,12 @@ def _without_values(condition: str) -> str:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def own_error(error: BaseException, task: str) -> HeadgateError:
+    """The error itself if it is one of ours. Any other is logged with its trace, and its first line is shown."""
+    if isinstance(error, HeadgateError):
+        return error
+    log.error("%s failed", task, exc_info=error)
+    first_line = (str(error).splitlines() or [type(error).__name__])[0]
+    return errors.TaskFailed(task, first_line[:300])

@@ -11,21 +11,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Position, furthest, limited
 from headgate.connectors.kafka import KafkaCluster
-from headgate.plan.definitions import SinkDefinition
+from headgate.plan.definitions import PRESENT, SinkDefinition
 from headgate.runtime.decode import Decoder, stops_at_other_ids
 from headgate.runtime.errors import TargetTopicGone
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Append, Changes, Ledger, Limit, Upsert
 from headgate.runtime.source import READER, offsets_json
-from headgate.runtime.targets.kafka import WRITER, KafkaTarget
+from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget
 
-# RUNTIME: with 0 ms the producer has a third of its throughput.
-LIVE_WRITER = {**WRITER, "kafka.linger.ms": "5"}
+LINGER = "5"  # ms; RUNTIME: with 0 the producer has a third of its throughput
 
 # Both sides as one frame: the record that should be the last of its key, and the one that is. One shuffle instead of a join.
 UNWRITTEN = """
@@ -136,7 +134,25 @@ class LiveTarget(KafkaTarget):
         if self.tail is None:
             super().send(records)
             return
-        records.write.mode("append").format("kafka").options(**self.cluster.spark(), **LIVE_WRITER).save()
+        records.write.mode("append").format("kafka").options(**self.live_options()).save()
+
+    def live_options(self) -> dict[str, str]:
+        """The options of the writer of a query."""
+        return {**self.options(), "kafka.linger.ms": LINGER}
+
+    def streamed(self, changes: Changes) -> DataFrame:
+        """The records of changes on a stream. A row that cannot be encoded ends the query, under every policy: the batch after
+        it deals with the row."""
+        columns, present = self.columns, None
+        accepts = columns.accepts_key & columns.accepts_value
+        if isinstance(changes, Upsert):
+            assert changes.marked, "a stream knows no other rows of a key"
+            present = F.col(PRESENT)
+            accepts = columns.accepts_key & (~present | columns.accepts_value)
+        rows = columns.partitioned(changes.rows)
+        if columns.can_reject:
+            rows = rows.where(F.when(accepts, F.lit(True)).otherwise(F.raise_error(F.lit(BAD_ROW)).cast("boolean")))
+        return rows.select(*self._record(present))
 
 
 def lacking(records: DataFrame, found: DataFrame) -> DataFrame:

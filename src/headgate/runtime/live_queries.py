@@ -28,7 +28,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.runtime.spark_jobs import POOL
+from headgate.runtime.session import POOL
 
 log = logging.getLogger(__name__)
 

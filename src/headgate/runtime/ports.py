@@ -23,17 +23,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import Position, Positions
-from headgate.catalog.tasks import Ledger as Ledger
-from headgate.catalog.tasks import Mark as Mark
-from headgate.catalog.tasks import Quarantined, QuarantineFolder
+from headgate.catalog.tasks import Ledger as Ledger, Mark as Mark, Quarantined, QuarantineFolder
 from headgate.connectors.kafka import Topic
 from headgate.plan.definitions import PRESENT
 from headgate.runtime.errors import ComputationFailed
-from headgate.runtime.source import Arrived
+from headgate.runtime.source import ArrivedSchema
 from headgate.schema.render import spark_identifier
 
 # Batches and ledgers
@@ -229,7 +226,7 @@ class ReplanNeeded(Exception):
     The caller lets the source follow and makes anew every task that reads it.
     """
 
-    def __init__(self, source: int, arrived: Sequence[Arrived]) -> None:
+    def __init__(self, source: int, arrived: Sequence[ArrivedSchema]) -> None:
         super().__init__(f"source {source} has new schemas")
         self.source = source
         self.arrived = tuple(arrived)
@@ -249,12 +246,7 @@ class Input(Protocol):
         """Raise if reading on from here would skip or repeat: topic re-created, records deleted, slot lost."""
 
     def choose_end(
-        self,
-        session: SparkSession,
-        start: Position,
-        limit: Limit,
-        available: Position | None,
-        mark: Position | None,
+        self, session: SparkSession, start: Position, limit: Limit, available: Position | None, mark: Position | None
     ) -> Position:
         """How far the next batch goes; `start` itself if there is nothing.
 
@@ -342,11 +334,28 @@ class Target(Protocol):
     def close(self) -> None: ...
 
 
+# Rows that a target cannot take
+
+
+class RowRejects(Protocol):
+    """Finds the rows of a batch that could not be encoded for a target. Used by the thread that ran the batch."""
+
+    def rejected(self, session: SparkSession) -> Rejected:
+        """Those of what was written last. Called after the write."""
+
+    def explain(self, session: SparkSession, error: BaseException) -> BaseException:
+        """The error to show if a row that cannot be encoded has failed the write, with its position; otherwise `error`."""
+
+
 # Sides of a record
 
 
 class SideWriter(Protocol):
     """Encodes one side of a record: the mirror of `formats.side.SideReader`. `row` has the columns by name."""
+
+    @property
+    def can_reject(self) -> bool:
+        """Whether there are rows that it does not accept."""
 
     def accepts(self, row: Mapping[str, Column]) -> Column:
         """Whether the row can be encoded. TRUE or FALSE, never NULL."""

@@ -2,19 +2,22 @@
 
 The executors find out what is wrong with a record and write the folders; the driver sees counts. A folder is on the
 warehouse, any file system of Hadoop's, and holds the records of one batch of one task as Parquet. The catalog names it in
-the commit of its batch, and only then are its records shown (`catalog.store.Store.open_folders`).
+the commit of its batch, and only then are its records shown (`catalog.store.sqlite.SqliteStore.open_folders`).
+`QuarantineCleaner` removes the folders that nobody needs any more: replayed, dropped with their task, or left by a crash.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.tasks import Quarantined, QuarantineFolder
@@ -187,3 +190,55 @@ class FolderRows:
             "object_name AS object", "task_name AS task", "topic", "partition", "offset",
             "timestamp_micros(time) AS time", "schema_id", "path", "expected", "reason", "raw", _POSITION,
         )  # fmt: skip
+
+
+log = logging.getLogger(__name__)
+
+CLEAN_EVERY = 60.0  # seconds
+GRACE = timedelta(minutes=10)  # in which a query may still read a folder, and a cancelled batch may still write one
+
+
+class Folders(Protocol):
+    """The part of the catalog's store that the cleaner needs."""
+
+    def leaving_folders(self, before: datetime) -> tuple[QuarantineFolder, ...]: ...
+
+    def forget_folder(self, folder: QuarantineFolder) -> None: ...
+
+
+class QuarantineCleaner:
+    """Runs in a thread of its own from ``start`` to ``stop``. Uses Spark only if there is something to remove."""
+
+    def __init__(self, store: Folders, files: QuarantineFiles, session: Callable[[], SparkSession]) -> None:
+        self._store = store
+        self._files = files
+        self._session = session
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="quarantine cleaner", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def clean(self, before: datetime) -> None:
+        """Remove the folders that have been leaving since before this time. What fails is tried again next time."""
+        for folder in self._store.leaving_folders(before):
+            if self._ended.is_set():
+                return
+            self._files.remove(self._session(), folder)
+            self._store.forget_folder(folder)
+
+    def _run(self) -> None:
+        """Before the first batch and the first query of this engine nobody uses such a folder, so there is no grace."""
+        before = datetime.now(UTC)
+        while not self._ended.is_set():
+            try:
+                self.clean(before)
+            except Exception as error:  # noqa: BLE001 - a folder that stays is no harm
+                log.warning("a folder of the quarantine could not be removed: %s", str(error)[:200])
+            self._ended.wait(CLEAN_EVERY)
+            before = datetime.now(UTC) - GRACE

@@ -14,8 +14,7 @@ from functools import reduce
 from typing import TypeAlias
 
 import orjson
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions as F
 from pyspark.sql.types import BooleanType, DataType, NumericType
 
 from headgate.catalog.positions import KafkaPosition
@@ -27,8 +26,8 @@ from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import ComputationFailed, QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
 from headgate.runtime.relations import RelationFrames, SystemRows
-from headgate.runtime.source import Arrived, SourceReader
-from headgate.runtime.spool import SCHEMA, Address, Spool, arrow_stream, push
+from headgate.runtime.source import ArrivedSchema, SourceReader
+from headgate.runtime.spool import Address, Spool, arrow_stream, push
 from headgate.runtime.values import Json, json_rows, with_text_times
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
@@ -74,7 +73,7 @@ class Rows:
 class Grown:
     """The query was not run, because sources must take up these schemas first. Nothing follows."""
 
-    arrived: tuple[tuple[int, tuple[Arrived, ...]], ...]
+    arrived: tuple[tuple[int, tuple[ArrivedSchema, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class BatchQuery:
         self._spool = spool
         self._sources: dict[int, SourceReader] = {}
         self._counts: dict[int, Observation] = {}
-        self._arrived: dict[int, tuple[Arrived, ...]] = {}
+        self._arrived: dict[int, tuple[ArrivedSchema, ...]] = {}
         self._columns: tuple[tuple[str, str], ...] = ()
         self._types: list[DataType] = []
         self._bad_records: dict[int, int] = {}
@@ -159,7 +158,7 @@ class BatchQuery:
         limit = self._request.select.query.limit
         if limit is not None and limit <= FEW_ROWS and not self._counts and self._collect(frame, limit):
             return
-        pushed = frame.mapInArrow(push(address, self._spool.token), SCHEMA).collect()
+        pushed = push(frame, address, self._spool.token)
         self._bad_records = {id_: _counted(seen) for id_, seen in self._counts.items()}
         self._spool.finish({row["part"]: row["data"] for row in pushed})
 

@@ -30,6 +30,7 @@ from typing import Protocol
 from headgate.processes import kill_all, process_tree
 from headgate.runtime.errors import QueryCancelled, QueryProcessEnded
 from headgate.runtime.query import Answer, Failed, Finished, Grown, QueryRequest
+from headgate.runtime.spool import read_exactly
 
 log = logging.getLogger(__name__)
 
@@ -65,22 +66,8 @@ def write_message(connection: socket.socket, message: object) -> None:
 
 def read_message(connection: socket.socket) -> object:
     """The next message. Raises EOFError at the end, also in the middle of a message."""
-    (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
-    return pickle.loads(_exactly(connection, length))
-
-
-def _exactly(connection: socket.socket, size: int) -> bytearray:
-    data = bytearray(size)
-    view, got = memoryview(data), 0
-    while got < size:
-        try:
-            count = connection.recv_into(view[got:])
-        except ConnectionError:
-            count = 0
-        if not count:
-            raise EOFError
-        got += count
-    return data
+    (length,) = _LENGTH.unpack(read_exactly(connection, _LENGTH.size))
+    return pickle.loads(read_exactly(connection, length))
 
 
 # in the engine

@@ -28,7 +28,7 @@ from headgate.runtime.errors import SparkGone
 from headgate.runtime.query import Answer, BatchQuery, Failed, QueryRequest
 from headgate.runtime.query_process import QuerySettings, read_message, write_message
 from headgate.runtime.session import SparkSession, open_session
-from headgate.runtime.spool import SCHEMA, Receiver, push
+from headgate.runtime.spool import Receiver, push
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class QueryServer:
         """Run a small query on the way that all queries take, so that its classes and a worker are loaded."""
         spool = self._receiver.open()
         frame = self._session.sql("SELECT id, CAST(id AS string) AS word FROM range(9)")
-        frame.mapInArrow(push(self._receiver.address, spool.token), SCHEMA).collect()
+        push(frame, self._receiver.address, spool.token)
         spool.close()
 
     def _serve_one(self, connection: socket.socket) -> None:

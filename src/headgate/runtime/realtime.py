@@ -24,7 +24,7 @@ from headgate.errors import HeadgateError
 from headgate.runtime.decode import count_rows
 from headgate.runtime.errors import BadRecord, SchemaChanged, SparkGone
 from headgate.runtime.failures import StoppedAt, stopped_at, translated
-from headgate.runtime.live_input import LIVE_WRITER, LiveInput, LiveTarget, kafka_offsets
+from headgate.runtime.live_input import LiveInput, LiveTarget, kafka_offsets
 from headgate.runtime.live_queries import LiveQueries, LiveQuery
 from headgate.runtime.ports import BatchResult, Input, Limit, Plan, Progress, ReplanNeeded
 from headgate.runtime.sink_task import SinkPlan
@@ -222,7 +222,6 @@ class RealTimeTask:
 
     def _start(self, position: KafkaPosition, slots: int) -> None:
         keyed, began = self._is_keyed, time.monotonic()
-        options = {**self._target.cluster.spark(), **LIVE_WRITER}
         try:
             ends = self._target.ends()
             live = self._queries.start(
@@ -230,7 +229,7 @@ class RealTimeTask:
                 lambda session: self._target.streamed(
                     self._plan.output(session, self._input.stream(session, position))
                 ),
-                options,
+                self._target.live_options(),
                 slots,
                 self._on_boundary,
                 lambda ended: self._wake(self.id),

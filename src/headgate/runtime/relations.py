@@ -12,20 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.errors import InternalError
-from headgate.plan.definitions import (
-    QueryDefinition,
-    Relations,
-    SourceDefinition,
-    ViewDefinition,
-    spark_name,
-    system_name,
-)
+from headgate.plan import definitions as d
 from headgate.runtime.failures import translated
 from headgate.runtime.quarantine import FolderRows
 from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.types import Record, Type
 
-SourceFrame: TypeAlias = Callable[[SourceDefinition], DataFrame]
+SourceFrame: TypeAlias = Callable[[d.SourceDefinition], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +40,7 @@ class RelationFrames:
     def __init__(
         self,
         session: SparkSession,
-        relations: Relations,
+        relations: d.Relations,
         source: SourceFrame,
         system_rows: Callable[[str], SystemRows] = _no_system_relations,
     ) -> None:
@@ -58,21 +51,21 @@ class RelationFrames:
         self._system_rows = system_rows
         self._registered: set[str] = set()
 
-    def query(self, query: QueryDefinition) -> DataFrame:
+    def query(self, query: d.QueryDefinition) -> DataFrame:
         """The rows of a query."""
         for name in query.system_relations:
-            self._register(system_name(name), lambda name=name: self._system(name))  # type: ignore[misc]
+            self._register(d.system_name(name), lambda name=name: self._system(name))  # type: ignore[misc]
         for id_ in query.relations:
-            self._register(spark_name(id_), lambda id_=id_: self.relation(id_))  # type: ignore[misc]
+            self._register(d.spark_name(id_), lambda id_=id_: self.relation(id_))  # type: ignore[misc]
         return self._session.sql(query.sql)
 
     def relation(self, relation_id: int) -> DataFrame:
         """The rows of one relation."""
         relation = self._relations[relation_id]
         match relation:
-            case SourceDefinition():
+            case d.SourceDefinition():
                 return self._source(relation)
-            case ViewDefinition():
+            case d.ViewDefinition():
                 found = self.query(relation.query)
                 names = tuple(name for name, _ in relation.query.columns)
                 return found if names == relation.columns else found.toDF(*relation.columns)

@@ -16,8 +16,7 @@ from functools import reduce
 from typing import Protocol
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.tasks import Quarantined, QuarantineFolder
@@ -27,6 +26,7 @@ from headgate.runtime.failures import translated, unknown_schema_id
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import ReplanNeeded
 from headgate.runtime.quarantine import EPOCH, FEW_RECORDS, QuarantineFiles, explained, new_folder
+from headgate.runtime.rejected_rows import SinkRejects
 from headgate.runtime.sink_task import SinkPlan
 from headgate.runtime.targets.kafka import KafkaTarget, compute_before_write
 from headgate.runtime.task import Task
@@ -233,6 +233,7 @@ class _Replay:
         assert isinstance(task.target, KafkaTarget)
         assert isinstance(task.plan, SinkPlan)
         self.input, self.plan, self.target = _input(task), task.plan, task.target
+        self.rejects = task.rejects if isinstance(task.rejects, SinkRejects) else None
         self.reader, self.position = self.input.reader, _position(task)
         self.session, self.portion = session, portion
         self.upsert = self.reader.layout.envelope != "NONE"
@@ -250,14 +251,27 @@ class _Replay:
         seen = (
             explained(_only(decoded, places), self.reader).drop("topic", "time", "raw").persist(StorageLevel.DISK_ONLY)
         )
+        unfit = None
         try:
             # A bad record never gets here, so that one that is still bad does not fail the others, whatever ON ERROR says.
             changed = _only(self.reader.changes(decoded.where("hg_problem IS NULL").drop("hg_problem")), places)
-            has_good = bool(seen.where("reason IS NULL").take(1))
-            refused = self._send(changed, bounds) if has_good else []
-            return self._settle(places, seen, changed, refused, earliest)
+            unfit = self._unfit(changed)
+            found = seen if unfit is None else _with_unfit(seen, unfit)
+            has_good = bool(found.where("reason IS NULL").take(1))
+            fitting = changed if unfit is None else changed.join(unfit, ["partition", "offset"], "left_anti")
+            refused = self._send(fitting, bounds) if has_good else []
+            return self._settle(places, found, changed, refused, earliest)
         finally:
             seen.unpersist()
+            if unfit is not None:
+                unfit.unpersist()
+
+    def _unfit(self, changed: DataFrame) -> DataFrame | None:
+        """The records that can be decoded and give a row that cannot be encoded. None if the target takes every row."""
+        if self.rejects is None or not self.rejects.finds_records or not self.target.columns.can_reject:
+            return None
+        found = self.rejects.unfit(self.session, changed)
+        return found.drop("topic", "time", "raw").persist(StorageLevel.DISK_ONLY)
 
     def explained(self, error: BaseException) -> HeadgateError:
         return translated(self.target.explain(error), [self.reader], self.reader.cluster.brokers)
@@ -379,6 +393,17 @@ def _position(task: Task) -> KafkaPosition:
     (position,) = task.positions.values()
     assert isinstance(position, KafkaPosition)
     return position
+
+
+def _with_unfit(seen: DataFrame, unfit: DataFrame) -> DataFrame:
+    """What is wrong with each record: that it cannot be decoded, or that a row of it cannot be encoded."""
+    names = ("schema_id", "path", "expected", "reason")
+    other = unfit.withColumnsRenamed({name: f"unfit_{name}" for name in names})
+    joined = seen.join(other, ["partition", "offset"], "left")
+    both = {
+        name: F.when(F.col("unfit_reason").isNotNull(), F.col(f"unfit_{name}")).otherwise(F.col(name)) for name in names
+    }
+    return joined.withColumns(both).select(*seen.columns)
 
 
 def _only(frame: DataFrame, places: DataFrame) -> DataFrame:

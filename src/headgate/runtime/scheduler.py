@@ -21,7 +21,8 @@ from pyspark.sql import SparkSession
 from headgate.catalog.positions import Position
 from headgate.errors import HeadgateError
 from headgate.runtime.entry import AIM, SHORTEST_AIM, SMALL_ROWS, Entry, Request, ScheduledTask, watched_by
-from headgate.runtime.errors import TaskFailed, TaskNotRunning
+from headgate.runtime.errors import TaskNotRunning
+from headgate.runtime.failures import own_error
 from headgate.runtime.poller import Pollers
 from headgate.runtime.ports import BatchResult, ReplanNeeded, Watched
 
@@ -321,7 +322,7 @@ class Scheduler:
             others = sum(other.is_ready for other in self._entries.values())
             available = self._available(entry.task)
             aim = max(SHORTEST_AIM, AIM / (1 + others / len(self._threads)))
-            limit = entry.limit(aim)
+            limit = entry.size.limit(aim)
             entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
             entry.woken, entry.looked_at = False, time.monotonic()
             waiting = entry.task.lag(available)
@@ -335,7 +336,7 @@ class Scheduler:
             self._fail(entry, error)
             return
         if result is not None:
-            entry.measure(result, limit, aim)
+            entry.size.measure(result, limit, aim)
             self._events.committed(entry.task, result)
         self._release(entry)
 
@@ -351,7 +352,7 @@ class Scheduler:
 
     def _fail(self, entry: Entry, error: Exception) -> None:
         """Let a task rest, or take it out. Nobody is told of a cancelled batch, or of a task that leaves anyway."""
-        own = _own_error(error, entry.task.name)
+        own = own_error(error, f'task "{entry.task.name}"')
         with self._changed:
             told = not entry.leaving
             entry.resting, entry.leaving = own.retryable, entry.leaving or not own.retryable
@@ -387,11 +388,3 @@ class Scheduler:
             for tag in tags:
                 self._jobs.cancel(tag)
             time.sleep(min(CANCEL_EVERY, max(0.01, min(leaving) - now)))
-
-
-def _own_error(error: Exception, name: str) -> HeadgateError:
-    if isinstance(error, HeadgateError):
-        return error
-    log.error("task %s failed", name, exc_info=error)
-    first_line = (str(error).splitlines() or [type(error).__name__])[0]
-    return TaskFailed(f'task "{name}"', first_line[:300])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
@@ -16,6 +15,7 @@ from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.live_input import LiveInput, LiveTarget
 from headgate.runtime.ports import Append, Batch, Changes, InputRange, LedgerStore, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
+from headgate.runtime.rejected_rows import SinkRejects
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
@@ -46,7 +46,7 @@ def sink_task(
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
-        step=step, guard=guard, on_notice=on_notice,
+        step=step, rejects=SinkRejects(definition, input_, target, files), guard=guard, on_notice=on_notice,
     )  # fmt: skip
 
 

@@ -8,38 +8,40 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaRecord
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.definitions import ConnectionRef, RecordSide, SourceDefinition, SourceLayout
+from headgate.plan.definitions import AT, ConnectionRef, RecordSide, SchemaChangePolicy, SourceDefinition, SourceLayout
 from headgate.registry.client import RegistryClient
+from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
+from headgate.registry.wire import MAX_ID
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.side import WriterSchemas
-from headgate.runtime.schemas import SideSchemas
-from headgate.schema.encodings import CsvEncoding, JsonEncoding, RegexEncoding, SchemaEncoding, TextEncoding
-from headgate.schema.evolve.verdicts import Target
+from headgate.schema.encodings import CsvEncoding, Encoding, JsonEncoding, RegexEncoding, SchemaEncoding, TextEncoding
+from headgate.schema.evolve.verdicts import ArrivingSchema, Target, arriving
 from headgate.schema.written import WrittenSchema
 
-MOST_IDS = 1000  # that one look at the records takes up
+MAX_NEW_IDS = 1000  # schema ids that one look at the records learns
 
-# 500 ms by default, for which every idle partition blocks its task (RUNTIME: 10.3 s -> 0.5 s with many topics).
+# By default an idle partition blocks its task for 500 ms. With many topics a batch took 10.3 s, and 0.5 s with this.
 READER = {
     "kafka.fetch.max.wait.ms": "10",
     "kafka.isolation.level": "read_committed",
-    # RUNTIME: together with the writer's settings these bring 205 to 350 thousand records a second.
+    # Together with the writer's settings these raise 205 thousand records a second to 350 thousand.
     "kafka.max.partition.fetch.bytes": "4194304",
     "kafka.max.poll.records": "5000",
     "failOnDataLoss": "true",
-    # A broker that is away is told after 20 s and tried again; by default Spark waits three times a minute in silence.
+    # A broker that does not answer is reported after 20 s. By default Spark tries three times, a minute each, before it says so.
     "kafka.request.timeout.ms": "10000",
     "kafka.default.api.timeout.ms": "10000",
     "fetchOffset.numRetries": "2",
     "kafkaConsumer.pollTimeoutMs": "30000",
 }
+
+POSITION = ("topic", "partition", "offset", "timestamp")  # of a record, as Spark's reader names them
 
 Suspect = tuple[str, int]  # side and schema id
 FirstSuspect = tuple[int, Suspect]  # with its offset
@@ -65,15 +67,15 @@ class SourceReader:
         self.cluster: KafkaCluster = clients.kafka(source.connection)
         self._made: tuple[tuple[WriterSchemas, WriterSchemas], Decoder] | None = None
         self._raw: DataFrame | None = None  # decoded last
-        self.schemas: Mapping[str, SideSchemas] = {
-            "key": SideSchemas(
+        self.schemas: Mapping[str, KnownSchemas] = {
+            "key": KnownSchemas(
                 self.layout.key,
                 self.layout.on_key_change,
                 _registry(clients, source.key_registry),
                 f"{self.topic_name}-key",
                 Target.KEY,
             ),
-            "value": SideSchemas(
+            "value": KnownSchemas(
                 self.layout.value,
                 self.layout.on_schema_change,
                 _registry(clients, source.value_registry),
@@ -103,11 +105,7 @@ class SourceReader:
         return self.between(session, start, end)
 
     def between(
-        self,
-        session: SparkSession,
-        start: Mapping[int, int],
-        end: Mapping[int, int],
-        group: str | None = None,
+        self, session: SparkSession, start: Mapping[int, int], end: Mapping[int, int], group: str | None = None
     ) -> DataFrame:
         """The raw records from ``start`` up to, and without, ``end``; both tell of every partition. Whoever reads again
         and again names a ``group``: Spark keeps consumers by group and partition, and insists on one's same settings."""
@@ -164,6 +162,11 @@ class SourceReader:
     def columns(self, records: DataFrame) -> DataFrame:
         return self._decoder().columns(records)
 
+    def positioned(self, changes: DataFrame) -> DataFrame:
+        """The source's columns of records that are rows, and the position of each record as the column `AT`."""
+        decoder = self._decoder()
+        return decoder.columns(decoder.not_deleted(changes), F.struct(*POSITION).alias(AT))
+
     def marked(self, changes: DataFrame) -> DataFrame | None:
         """The source's columns of all changes, and whether each is a row or a deletion. None if a column can fail the job,
         which must then not be computed for rows that a query leaves out."""
@@ -192,8 +195,8 @@ class SourceReader:
         the records at hand, each of which would fail the job once more."""
         for name, side in self.schemas.items():
             side.learn(schema_id)
-            if side.asks and self._raw is not None:
-                ids = self._raw.select(frame.schema_id(F.col(name)).alias("id")).distinct().limit(MOST_IDS)
+            if side.uses_registry and self._raw is not None:
+                ids = self._raw.select(frame.schema_id(F.col(name)).alias("id")).distinct().limit(MAX_NEW_IDS)
                 for row in ids.where("id IS NOT NULL").collect():
                     side.learn(row["id"])
 
@@ -205,31 +208,31 @@ class SourceReader:
     def writer(self, schema_id: int, side: str) -> WrittenSchema | None:
         return self.schemas[side].schema(schema_id)
 
-    def arrived(self, raw: Callable[[], DataFrame]) -> list[Arrived]:
+    def arrived(self, raw: Callable[[], DataFrame]) -> list[ArrivedSchema]:
         """The schemas that would change what the source gives and that raw records have, each with the first such
         record. They are read for it only while there is such a schema."""
         found = []
         for name, side in self.schemas.items():
-            growing = {schema.id or 0: schema for schema in side.growing()}
-            found += self._first_records(raw, name, growing) if growing else []
+            followable = {schema.id or 0: schema for schema in side.followable()}
+            found += self._first_records(raw, name, followable) if followable else []
         return found
 
     def _first_records(
         self, raw: Callable[[], DataFrame], name: str, schemas: Mapping[int, WrittenSchema]
-    ) -> list[Arrived]:
+    ) -> list[ArrivedSchema]:
         place = F.struct("partition", "offset")
         found = raw().where(frame.has_schema_id(F.col(name), schemas)).groupBy(frame.schema_id(F.col(name)).alias("id"))
         side: RecordSide = "key" if name == "key" else "value"
         first = {row["id"]: row["first"] for row in found.agg(F.min(place).alias("first")).collect()}
         return [
-            Arrived(schema, KafkaRecord(self.topic_name, first[id_]["partition"], first[id_]["offset"]), side)
+            ArrivedSchema(schema, KafkaRecord(self.topic_name, first[id_]["partition"], first[id_]["offset"]), side)
             for id_, schema in schemas.items()
             if id_ in first
         ]
 
     def suspects(self, raw: Callable[[], DataFrame], proven: Collection[Suspect]) -> dict[int, FirstSuspect]:
-        """For each partition the first raw record with a schema that stops whoever uses what it changed, without those
-        that are ``proven`` to stop nobody. They are read for it only while there is such a schema."""
+        """The first record of each partition whose schema may halt the task. Schemas that are ``proven`` to halt nothing
+        are skipped. Reads nothing if no other such schema is known."""
         ids = {
             side: {*writers.unreadable_fields, *writers.halting} - {id_ for known, id_ in proven if known == side}
             for side, schemas in self.schemas.items()
@@ -250,7 +253,7 @@ class SourceReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ArrivedSchema:
     """A schema, and the first record that has it."""
 
     schema: WrittenSchema
@@ -258,7 +261,7 @@ class Arrived:
     side: RecordSide = "value"
 
 
-Follow = Callable[[int, Sequence[Arrived]], None]  # the source's id, and what its records have
+Follow = Callable[[int, Sequence[ArrivedSchema]], None]  # the source's id, and what its records have
 
 
 def latest_per_key(decoded: DataFrame, layout: SourceLayout) -> DataFrame:
@@ -282,3 +285,136 @@ def _registry(clients: Clients, connection: ConnectionRef | None) -> Callable[[]
 
 def offsets_json(topic: str, offsets: Mapping[int, int]) -> str:
     return json.dumps({topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
+
+
+MAX_ASKED_AGAIN = 5  # ids that the registry did not know, and that one look asks for again
+
+
+class KnownSchemas:
+    """Asks the registry once for each schema. Under FOLLOW and HALT an id of a later version than the frozen schema's,
+    or of none, may change what the side gives."""
+
+    def __init__(
+        self,
+        side: Encoding | None,
+        policy: SchemaChangePolicy,
+        client: Callable[[], RegistryClient | None],
+        subject: str,
+        target: Target = Target.READER,
+    ) -> None:
+        self.side = side if isinstance(side, SchemaEncoding) and side.framed else None
+        self._policy = policy
+        self._target = target
+        self._client = client() if self.side is not None else None
+        self._subject = subject
+        self._versions: dict[int, int] = {}  # version -> id
+        self._known: dict[int, WrittenSchema] = {}
+        self._refused: dict[int, None] = {}  # in the order in which they were asked for
+        for schema in self.side.schemas if self.side is not None else ():
+            if schema.id:
+                self._known[schema.id] = schema
+
+    # what is there
+
+    @property
+    def uses_registry(self) -> bool:
+        """Whether its records name schemas of a registry."""
+        return self.side is not None and self._client is not None
+
+    def ask_again(self) -> None:
+        """Forget which ids the registry did not know: it may know them now."""
+        self._refused.clear()
+
+    def refresh(self) -> None:
+        """Look at the subject's versions: every id that records up to now can hold is known after it."""
+        if self.side is None or self._client is None:
+            return
+        self._ask_for_refused()
+        try:
+            versions = self._client.versions(self._subject)
+        except (SubjectNotFound, SubjectDeleted):
+            return
+        for version in versions:
+            if version not in self._versions:
+                schema_id = self._client.version(self._subject, version).schema_id
+                self._refused.pop(schema_id, None)
+                self.learn(schema_id)
+                self._versions[version] = schema_id
+
+    def _ask_for_refused(self) -> None:
+        """An id may be registered after the first record that names it, also under another subject."""
+        for schema_id in [*self._refused][:MAX_ASKED_AGAIN]:
+            del self._refused[schema_id]
+            self.learn(schema_id)
+
+    def learn(self, schema_id: int) -> None:
+        """Take up a schema that a record names, also one that no version of the subject has."""
+        if self.side is None or self._client is None or schema_id in {*self._known, *self._refused}:
+            return
+        if schema_id > MAX_ID:  # a registry would not even take it for an id
+            self._refused[schema_id] = None
+            return
+        try:
+            self._known[schema_id] = self._client.written(self._client.schema_by_id(schema_id), schema_id)
+        except SchemaIdNotFound:
+            self._refused[schema_id] = None
+
+    def schema(self, schema_id: int) -> WrittenSchema | None:
+        return self._known.get(schema_id)
+
+    # what they change
+
+    def writers(self) -> WriterSchemas:
+        if self.side is None or self._policy == "PIN":
+            return WriterSchemas(dict(self._known), frozenset(self._refused))
+        judged = self._judged()
+        newer = {id_ for id_, one in judged.items() if one.is_readable}
+        broken = {id_: judged[id_].breaking_fields() for id_ in newer if judged[id_].breaks}
+        halting = {id_ for id_ in newer if judged[id_].grows or judged[id_].breaks} if self._policy == "HALT" else set()
+        halting |= judged.keys() - newer  # nobody can follow those
+        if self._target is Target.KEY:  # another key concerns every row
+            halting |= broken.keys()
+        return WriterSchemas(dict(self._known), frozenset(self._refused), frozenset(newer), broken, frozenset(halting))
+
+    def followable(self) -> list[WrittenSchema]:
+        """The schemas that FOLLOW takes up once a record has them, in the order of their versions."""
+        if self.side is None or self._policy != "FOLLOW":
+            return []
+        return [self._known[id_] for id_, one in self._judged().items() if one.grows]
+
+    def changed(self) -> list[WrittenSchema]:
+        """The schemas that change what the side gives, whether it can follow or not. Raises if there is only one that has
+        no type at all."""
+        if self.side is None:
+            return []
+        judged = self._judged()
+        if self._target is Target.KEY:  # another key cannot be accepted
+            return [self._known[id_] for id_, one in judged.items() if one.grows]
+        changed = [self._known[id_] for id_, one in judged.items() if one.grows or one.breaks]
+        unreadable = [one.error for one in judged.values() if one.error is not None]
+        if unreadable and not changed:
+            raise unreadable[0]
+        return changed
+
+    def describe(self, schema_id: int) -> tuple[str, ...]:
+        """What an id changes, in words."""
+        schema = self._known.get(schema_id)
+        return () if schema is None or self.side is None else self._judge(schema).describe()
+
+    def _judge(self, schema: WrittenSchema) -> ArrivingSchema:
+        assert self.side is not None
+        return arriving(self.side, schema, self._target)
+
+    def _judged(self) -> dict[int, ArrivingSchema]:
+        """What each newer schema changes, by id."""
+        return {id_: self._judge(self._known[id_]) for id_ in self._newer()}
+
+    def _newer(self) -> list[int]:
+        """Ids that are not of the frozen schema's version or an earlier one."""
+        assert self.side is not None
+        frozen = [v for v, id_ in self._versions.items() if id_ == self.side.first.id]
+        past = {id_ for v, id_ in self._versions.items() if frozen and v <= min(frozen)}
+        past |= {self.side.first.id or 0}
+        order = {id_: version for version, id_ in sorted(self._versions.items())}
+        newer = [id_ for id_ in self._known if id_ not in past]
+        return sorted(newer, key=lambda id_: (order.get(id_, len(order) + 1), id_))

@@ -1,17 +1,19 @@
 """Bring a keyed target in step with a query that was replaced: write the difference between what it holds and what it should.
 
 The new query runs over all that its input still has, up to the ledger. Keys that the target holds and the input no longer has
-stay: nobody knows what the new query would give for them. A large topic is brought in step by several batches.
+stay: nobody knows what the new query would give for them. They are deleted if all keys are written anew, because the target
+reads another source or its keys have other bytes. A large topic is brought in step by several batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import Positions, distance
+from headgate.plan.definitions import DefinitionName
+from headgate.runtime.decode import count_rows
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Batch, Plan, Upsert
 from headgate.runtime.targets.kafka import KafkaTarget
@@ -41,7 +43,7 @@ class KafkaStep:
         self._part_rows = part_rows
         self._done = 0  # parts that were written
         self._parts = 0  # 0: not known yet
-        self._kept = 0
+        self._missing = 0  # keys of the target that its input no longer has
 
     def is_last(self, positions: Positions) -> bool:
         """The number of parts is chosen with the first one, and stays."""
@@ -51,25 +53,42 @@ class KafkaStep:
     def _size(self, positions: Positions) -> int:
         return distance(self._input.begin(), positions[self._input.reader.id])
 
-    def write(self, session: SparkSession, batch: Batch) -> None:
+    def input_ends(self) -> Positions:
+        return {self._input.reader.id: self._input.end()}
+
+    def write(self, session: SparkSession, batch: Batch, written: str) -> None:
         """Write what differs in the next part. The same call again, after a crash, writes the rest."""
+        anew = DefinitionName.of(written).keys != DefinitionName.of(self._plan.definition).keys
         source = self._input.reader.id
         start, end = self._input.begin(), batch.end[source]
         if (size := distance(start, end)) > 0:
             self._input.reader.refresh()
             changes = self._plan.compute(session, {source: self._input.read(session, start, end)}, batch)
             assert isinstance(changes, Upsert), "only keyed targets are brought in step"
-            self._write_part(self._target.records(changes, size), self._target.contents(session).rows)
+            self._write_part(self._target.records(changes, size), self._target.contents(session).rows, anew)
+        elif anew:
+            self._write_part(None, self._target.contents(session).rows, anew)
         self._done += 1
-        if self._done >= self._parts and self._kept:
-            self._on_notice(
-                f"The query was replaced. {self._kept} keys of the target are no longer in its input and were left as they are."
-            )
+        if self._done >= self._parts and self._missing:
+            self._on_notice(_notice(self._missing, anew))
 
-    def _write_part(self, wanted: DataFrame, held: DataFrame) -> None:
-        wanted, held = (part_of(records, self._done, self._parts) for records in (wanted, held))
-        self._target.send(difference(wanted, held))
-        self._kept += _count_missing(held, wanted)
+    def _write_part(self, wanted: DataFrame | None, held: DataFrame, anew: bool) -> None:
+        """Keys that the target holds and that are not wanted stay, unless all keys are written anew."""
+        held = part_of(held, self._done, self._parts)
+        missing = held
+        if wanted is not None:
+            wanted = part_of(wanted, self._done, self._parts)
+            self._target.send(difference(wanted, held))
+            missing = held.join(wanted.select("key"), "key", "left_anti")
+        self._missing += count_rows(missing)
+        if anew:
+            self._target.send(tombstones(missing, self._target.sink.topic))
+
+
+def _notice(missing: int, anew: bool) -> str:
+    if anew:
+        return f"The keys were written anew. {missing} keys of the target that its relation does not have were deleted."
+    return f"The query was replaced. {missing} keys of the target are no longer in its input and were left as they are."
 
 
 def part_of(records: DataFrame, part: int, parts: int) -> DataFrame:
@@ -82,9 +101,9 @@ def difference(wanted: DataFrame, held: DataFrame) -> DataFrame:
     hold needs no tombstone."""
     left, right = wanted.alias("w"), held.select("key", "value").alias("h")
     joined = left.join(right, F.col("w.key") == F.col("h.key"), "left")
-    return joined.where(~F.col("w.value").eqNullSafe(F.col("h.value"))).select("w.topic", "w.key", "w.value")
+    return joined.where(~F.col("w.value").eqNullSafe(F.col("h.value"))).select("w.*")
 
 
-def _count_missing(held: DataFrame, wanted: DataFrame) -> int:
-    found = held.join(wanted.select("key"), "key", "left_anti").select(F.count(F.lit(1))).first()
-    return int(found[0]) if found is not None else 0
+def tombstones(held: DataFrame, topic: str) -> DataFrame:
+    """Records that delete keys which the target holds, each in the partition of the record that it deletes."""
+    return held.select(F.lit(topic).alias("topic"), "key", F.lit(None).cast("binary").alias("value"), "partition")

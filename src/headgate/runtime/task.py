@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
@@ -28,8 +29,9 @@ from pyspark.sql import SparkSession
 from headgate.catalog.positions import Positions, lag, reaches
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
-from headgate.runtime.crash_points import crash_point
-from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone, TaskFailed
+from headgate.processes import crash_point
+from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone
+from headgate.runtime.failures import own_error
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
@@ -41,6 +43,7 @@ from headgate.runtime.ports import (
     Progress,
     Rejected,
     ReplanNeeded,
+    RowRejects,
     Target,
 )
 from headgate.runtime.quarantine import new_folder
@@ -62,8 +65,12 @@ class Step(Protocol):
     def is_last(self, positions: Positions) -> bool:
         """Whether the next part is the last one."""
 
-    def write(self, session: SparkSession, batch: Batch) -> None:
-        """Write the difference between what the target holds and what the plan gives, for the next part of the keys."""
+    def write(self, session: SparkSession, batch: Batch, written: str) -> None:
+        """Write the difference between what the target holds and what the plan gives, for the next part of the keys.
+        ``written`` is the definition with which the target was written."""
+
+    def input_ends(self) -> Positions:
+        """Where the inputs end now."""
 
 
 class Task:
@@ -79,12 +86,13 @@ class Task:
         store: LedgerStore,
         *,
         step: Step | None = None,
+        rejects: RowRejects | None = None,
         guard: Callable[[], None] = lambda: None,
         on_notice: Callable[[str], None] = lambda _: None,
         crash: Callable[[str, int], None] = crash_point,
     ) -> None:
         """`step` brings the target in step when the plan is another one than that of the ledger; None for targets without a
-        key, whose old rows stay. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
+        key, whose old rows stay. `rejects` finds the rows that the target cannot take. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
         is given sentences for the event log."""
         self.id = id_
         self.name = name
@@ -99,6 +107,7 @@ class Task:
         self.ledger: Ledger | None = None  # None: the progress is not known, and `begin` must find it
         self._store = store
         self._step = step
+        self.rejects = rejects
         self._guard = guard
         self._on_notice = on_notice
         self._crash = crash
@@ -115,6 +124,8 @@ class Task:
         own = self._fence()
         stored = self._store.ledger(self.id)
         ledger = own or stored or self._first_ledger()
+        if ledger.positions.keys() != self.inputs.keys():
+            ledger = self._ledger_of_other_inputs(ledger)
         if ledger != stored:
             self._store.advance(stored, ledger, None)
         for id_, position in ledger.positions.items():
@@ -147,6 +158,16 @@ class Task:
         """Stored before the first batch. Otherwise nobody would miss records that are deleted before it."""
         first = {id_: input_.begin() for id_, input_ in self.inputs.items()}
         return Ledger(self.id, 1, 0, self.epoch, first, self.plan.definition)
+
+    def _ledger_of_other_inputs(self, ledger: Ledger) -> Ledger:
+        """The ledger of a task that is to read other relations than before. A keyed target is brought in step with all that
+        they have now; any other one gets it as new rows."""
+        if self._step is None:
+            begun = self._first_ledger()
+            return replace(begun, generation=ledger.generation + 1, number=ledger.number)
+        return Ledger(
+            self.id, ledger.generation + 1, ledger.number, self.epoch, self._step.input_ends(), ledger.definition
+        )  # fmt: skip
 
     @property
     def positions(self) -> Positions:
@@ -220,9 +241,9 @@ class Task:
         if step is None:
             self._write(session, batch)
         else:
-            step.write(session, batch)
+            step.write(session, batch, self._known_ledger().definition)
         self._crash("after_write", batch.number)
-        self._commit(batch, rejecting=step is None)
+        self._commit(session, batch, with_inputs=step is None)
         self._crash("after_commit", batch.number)
         return self._finish(batch, available, began)
 
@@ -276,10 +297,13 @@ class Task:
         output = self.plan.compute(session, changes, batch)
         assert type(output) in self.target.takes, "the planner chose a form of changes that the target does not take"
         self._guard()
-        self.target.write(output, batch, lambda: self._reject(batch))
+        self.target.write(output, batch, lambda: self._reject(session, batch))
 
-    def _commit(self, batch: Batch, *, rejecting: bool) -> None:
-        """For a target with its own ledger, the write was the commit, and the catalog only gets a copy for SHOW."""
+    def _commit(self, session: SparkSession, batch: Batch, *, with_inputs: bool) -> None:
+        """For a target with its own ledger, the write was the commit, and the catalog only gets a copy for SHOW.
+
+        ``with_inputs`` is false for a batch without new records, whose rejected records are stored already.
+        """
         self._guard()
         ledger = self._known_ledger()
         new = Ledger(self.id, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
@@ -287,7 +311,9 @@ class Task:
         if self.target.commit == "own":
             self._store.advance(self._store.ledger(self.id), new, None)
         else:
-            self._store.advance(ledger, new, *(self._store_rejected(batch) if rejecting else ()))
+            whole = batch.definition == self.plan.definition  # the parts before the last one count the same rows
+            found = self._rejected(session, with_inputs=with_inputs, with_target=with_inputs or whole)
+            self._store.advance(ledger, new, *self._store_rejected(batch, found))
         self.ledger = new
         self._mark = NO_MARK
         for id_, input_ in self.inputs.items():
@@ -300,27 +326,39 @@ class Task:
 
     def advance(self, end: Positions) -> BatchResult:
         """Move the ledger to where somebody else, a streaming query, has written the output."""
-        began, batch = time.monotonic(), self._batch(end, self.plan.definition)
-        self._commit(batch, rejecting=False)
+        began, batch, ledger = time.monotonic(), self._batch(end, self.plan.definition), self._known_ledger()
+        self._guard()
+        self.ledger = None  # until the outcome is known
+        new = Ledger(self.id, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
+        self._store.advance(ledger, new)
+        self.ledger = new
         self._crash("after_commit", batch.number)
         return self._finish(batch, {}, began)
 
-    def _store_rejected(self, batch: Batch) -> tuple[Sequence[Quarantined] | None, Sequence[QuarantineFolder]]:
+    def _rejected(self, session: SparkSession, *, with_inputs: bool = True, with_target: bool = True) -> list[Rejected]:
+        """What the inputs could not decode, and what could not be encoded for the target."""
+        found = [input_.rejected() for input_ in self.inputs.values()] if with_inputs else []
+        return [*found, self.rejects.rejected(session)] if self.rejects is not None and with_target else found
+
+    def _store_rejected(
+        self, batch: Batch, rejected: Sequence[Rejected]
+    ) -> tuple[Sequence[Quarantined] | None, Sequence[QuarantineFolder]]:
         """The rejected records and the folders to store with the ledger. If there are more records than a transaction should
         hold, all are stored at once, and None is returned for them."""
-        records, folders = self._rejected_records(batch)
+        records, folders = self._rejected_records(batch, rejected)
         few = list(islice(records, REJECTED_WITH_LEDGER + 1))
         if len(few) <= REJECTED_WITH_LEDGER:
             return few, folders
         self._store.reject(self.id, batch.number, chain(few, records), folders)
         return None, ()
 
-    def _reject(self, batch: Batch) -> None:
-        self._store.reject(self.id, batch.number, *self._rejected_records(batch))
+    def _reject(self, session: SparkSession, batch: Batch) -> None:
+        self._store.reject(self.id, batch.number, *self._rejected_records(batch, self._rejected(session)))
 
-    def _rejected_records(self, batch: Batch) -> tuple[Iterator[Quarantined], Sequence[QuarantineFolder]]:
-        """The rejected records of all inputs, counted as they are taken, and folders with those that are many."""
-        rejected = [input_.rejected() for input_ in self.inputs.values()]
+    def _rejected_records(
+        self, batch: Batch, rejected: Sequence[Rejected]
+    ) -> tuple[Iterator[Quarantined], Sequence[QuarantineFolder]]:
+        """The rejected records, counted as they are taken, and folders with those that are many."""
         many = [one.many for one in rejected if one.many is not None]
         folders = [new_folder(one.object, self.id, batch.number, one.count) for one in many]
         if folders:
@@ -350,20 +388,18 @@ class Task:
 
     def _failure(self, session: SparkSession, raised: BaseException) -> HeadgateError:
         """The error to show. What the target has is not known any more, so the next batch begins anew."""
-        error = self.target.explain(raised)
+        error = raised if self.rejects is None else self.rejects.explain(session, raised)
+        error = self.target.explain(error)
         for id_, position in self.positions.items():
             error = self.inputs[id_].explain(error, position)
         self.ledger = None
         if isinstance(error, ComputationFailed):
             error = self._located(session, error, raised)
-        if not isinstance(error, HeadgateError):
-            log.error("task %s failed", self.name, exc_info=error)
-            first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            error = TaskFailed(f'"{self.name}"', first_line[:300])
+        known = own_error(error, f'"{self.name}"')
         # A batch that is too large for Spark's memory ends Spark, so that counts against it.
-        if error.retryable and not isinstance(error, SparkGone):
+        if known.retryable and not isinstance(known, SparkGone):
             self._uncount_attempt()
-        return error
+        return known
 
     def _located(self, session: SparkSession, failed: ComputationFailed, raised: BaseException) -> ComputationFailed:
         if self._tried is None:

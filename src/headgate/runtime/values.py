@@ -12,9 +12,7 @@ from datetime import time
 from itertools import pairwise
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as spark
+from pyspark.sql import Column, DataFrame, functions as F, types as spark
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 

@@ -13,15 +13,8 @@ from typing import TypeAlias, assert_never
 
 from headgate.schema import types as t
 from headgate.schema.errors import SchemaError
+from headgate.schema.evolve import renames
 from headgate.schema.evolve.merge import merge_fields, with_past
-from headgate.schema.evolve.renames import (
-    KnownFields,
-    members,
-    names_of_earlier,
-    names_of_later,
-    own_names,
-    renamed_type,
-)
 from headgate.schema.formats.avro.read import read_schema as read_avro
 from headgate.schema.formats.jsonschema.read import read_schema as read_json_schema
 from headgate.schema.formats.protobuf import from_protobuf, read_files
@@ -118,36 +111,36 @@ def _type(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
 def type_in(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
     """The type of values of a schema, with the names that the side has for its fields."""
     written = _type(encoding, schema)
-    return replace(written, type=renamed_type(written.type, names_in(encoding, schema)))
+    return replace(written, type=renames.renamed_type(written.type, names_in(encoding, schema)))
 
 
 @lru_cache(maxsize=1024)
-def names_in(encoding: SchemaEncoding, schema: WrittenSchema) -> KnownFields:
+def names_in(encoding: SchemaEncoding, schema: WrittenSchema) -> renames.KnownFields:
     """The fields of a schema, and the names that the side has for them."""
-    fields = members(encoding.format, schema, encoding.message)
+    fields = renames.members(encoding.format, schema, encoding.message)
     if schema in encoding.past:
         return past_fields(encoding)[encoding.past.index(schema)]
     if schema in encoding.schemas:
         return known_fields(encoding)[encoding.schemas.index(schema)]
-    return names_of_later(known_fields(encoding), fields)
+    return renames.names_of_later(known_fields(encoding), fields)
 
 
 @lru_cache(maxsize=1024)
-def known_fields(encoding: SchemaEncoding) -> tuple[KnownFields, ...]:
+def known_fields(encoding: SchemaEncoding) -> tuple[renames.KnownFields, ...]:
     """The same for each schema of the side, oldest first."""
-    first, *others = [members(encoding.format, schema, encoding.message) for schema in encoding.schemas]
-    known = [own_names(first)]
+    first, *others = [renames.members(encoding.format, schema, encoding.message) for schema in encoding.schemas]
+    known = [renames.own_names(first)]
     for fields in others:
-        known.append(names_of_later(known, fields))
+        known.append(renames.names_of_later(known, fields))
     return tuple(known)
 
 
 @lru_cache(maxsize=1024)
-def past_fields(encoding: SchemaEncoding) -> tuple[KnownFields, ...]:
+def past_fields(encoding: SchemaEncoding) -> tuple[renames.KnownFields, ...]:
     """The same for each earlier version, oldest first. A name may have changed several times."""
     later = [known_fields(encoding)[0]]
     for schema in reversed(encoding.past):
-        later.insert(0, names_of_earlier(later, members(encoding.format, schema, encoding.message)))
+        later.insert(0, renames.names_of_earlier(later, renames.members(encoding.format, schema, encoding.message)))
     return tuple(later[:-1])
 
 
@@ -171,7 +164,7 @@ def _read_by(encoding: SchemaEncoding, past: Sequence[WrittenSchema]) -> str:
     return repr((decoded_type(known), _aliases(past_fields(known))))
 
 
-def _aliases(past: Sequence[KnownFields]) -> list[str]:
+def _aliases(past: Sequence[renames.KnownFields]) -> list[str]:
     """The names that fields had in earlier versions."""
     found = {repr((one.name, one.member.name)) for version in past for one in version if one.name != one.member.name}
     return sorted(found)

@@ -12,12 +12,14 @@ class SchemaError(HeadgateError):
 
 
 class TypeSyntax(SchemaError, code="SCH-0101"):
-    """The text of a type does not go on as the grammar of types demands."""
+    """The text of a type does not go on as the grammar of types demands.
+
+    Cure: Write one of the things that the message lists. The page on types shows every type.
+    """
 
     expected: tuple[str, ...]
     found: str
     MESSAGE = "expected {expected:or}, found {found}"
-    CURE = "Write one of the things that the message lists. The page on types shows every type."
 
 
 class UnknownType(SchemaError, code="SCH-0102"):
@@ -56,20 +58,24 @@ class InvalidLength(SchemaError, code="SCH-0105"):
 
 
 class DuplicateField(SchemaError, code="SCH-0106"):
-    """A record type has two fields of the same name."""
+    """A record type has two fields of the same name.
+
+    Cure: Rename or remove one of the two fields.
+    """
 
     field: str
     path: str = "$"
     MESSAGE = 'field "{field}" occurs more than once in the record at {path}'
-    CURE = "Rename or remove one of the two fields."
 
 
 class DuplicateSymbol(SchemaError, code="SCH-0107"):
-    """An enum type has the same symbol twice."""
+    """An enum type has the same symbol twice.
+
+    Cure: Remove one of the two.
+    """
 
     symbol: str
     MESSAGE = 'symbol "{symbol}" occurs more than once in the enum'
-    CURE = "Remove one of the two."
 
 
 class DefaultNotASymbol(SchemaError, code="SCH-0108"):
@@ -92,14 +98,16 @@ class LimitedType(SchemaError, code="SCH-0109"):
 
 class ValueDoesNotFit(SchemaError, code="SCH-0110"):
     """A value is not of its type, or cannot be converted without loss. The message names the kind of the value, never
-    the value."""
+    the value.
+
+    Cure: Correct the value where it is made, or give the column a type that can hold it.
+    """
 
     path: str
     expected: str
     found: str
     reason: str = ""
     MESSAGE = "value at {path} does not fit {expected}, found {found}{why}"
-    CURE = "Correct the value where it is made, or give the column a type that can hold it."
 
     @property
     def why(self) -> str:
@@ -107,12 +115,14 @@ class ValueDoesNotFit(SchemaError, code="SCH-0110"):
 
 
 class UnresolvedType(SchemaError, code="SCH-0111"):
-    """A type refers to a named type whose definition is needed here and is not known."""
+    """A type refers to a named type whose definition is needed here and is not known.
+
+    Cure: Create the type first, or write its definition in place of its name.
+    """
 
     path: str
     name: str
     MESSAGE = 'type "{name}" at {path} has not been resolved'
-    CURE = "Create the type first, or write its definition in place of its name."
 
 
 class NameTooLong(SchemaError, code="SCH-0112"):
@@ -153,34 +163,40 @@ class MalformedAvro(SchemaError, code="SCH-0201"):
 
 
 class MalformedJsonSchema(SchemaError, code="SCH-0202"):
-    """The text is not a valid JSON Schema."""
+    """The text is not a valid JSON Schema.
+
+    Cure: Correct the schema at the path that the message names.
+    """
 
     path: str
     problem: str
     MESSAGE = "json schema is malformed at {path}: {problem}"
-    CURE = "Correct the schema at the path that the message names."
 
 
 class SchemaTooDeep(SchemaError, code="SCH-0203"):
-    """A schema has more levels of arrays, maps and records than are supported."""
+    """A schema has more levels of arrays, maps and records than are supported.
+
+    Cure: Use fewer levels, or keep the inner ones as text that holds JSON.
+    """
 
     format: str
     path: str
     MESSAGE = "{format} is nested too deeply at {path}"
     DETAIL = f"Arrays, maps and records may be nested {MAX_DEPTH} levels deep."
-    CURE = "Use fewer levels, or keep the inner ones as text that holds JSON."
 
 
 class SchemaTooLarge(SchemaError, code="SCH-0204"):
     """A schema names the same types so often that it becomes too large when every name is replaced by its
-    definition."""
+    definition.
+
+    Cure: Split the schema, or remove the repeated parts.
+    """
 
     format: str
     path: str
     limit: int
     MESSAGE = "{format} is too large at {path}"
     DETAIL = "With every named type written out where it is used, a schema may have {limit} fields and elements."
-    CURE = "Split the schema, or remove the repeated parts."
 
 
 class RecursiveSchema(SchemaError, code="SCH-0205"):
@@ -224,12 +240,14 @@ class UnsupportedUnion(SchemaError, code="SCH-0208"):
 
 
 class NullTypeOnly(SchemaError, code="SCH-0209"):
-    """A part of a schema has only the type null, which no column can have."""
+    """A part of a schema has only the type null, which no column can have.
+
+    Cure: Add another type to the union, or remove the field.
+    """
 
     format: str
     path: str
     MESSAGE = "{format} allows nothing but null at {path}, and there is no type for that"
-    CURE = "Add another type to the union, or remove the field."
 
 
 class UnionColumnClash(SchemaError, code="SCH-0210"):
@@ -250,11 +268,13 @@ class InvalidAvroName(SchemaError, code="SCH-0211"):
 
 
 class ImpossibleSchema(SchemaError, code="SCH-0212"):
-    """The rules of a JSON Schema exclude each other, so that no value is valid."""
+    """The rules of a JSON Schema exclude each other, so that no value is valid.
+
+    Cure: Remove one of the rules that contradict each other at this path.
+    """
 
     path: str
     MESSAGE = "json schema at {path} contradicts itself: no value is valid"
-    CURE = "Remove one of the rules that contradict each other at this path."
 
 
 class RefusedProto(SchemaError):
@@ -274,9 +294,10 @@ class RefusedProto(SchemaError):
 
 
 class MalformedProto(RefusedProto, code="SCH-0301"):
-    """The text of a .proto file breaks a rule of Protobuf. The message is the one of its compiler, protoc."""
+    """The text of a .proto file breaks a rule of Protobuf. The message is the one of its compiler, protoc.
 
-    CURE = "Correct the text at the line and column that the message names."
+    Cure: Correct the text at the line and column that the message names.
+    """
 
 
 class UnresolvedProtoType(RefusedProto, code="SCH-0303"):
@@ -304,11 +325,13 @@ class UnknownProtoOption(RefusedProto, code="SCH-0305"):
 
 
 class ProtoTooDeep(RefusedProto, code="SCH-0306"):
-    """Messages are nested in each other beyond the limit."""
+    """Messages are nested in each other beyond the limit.
+
+    Cure: Define the inner messages at the top level of the file.
+    """
 
     limit: int = 0
     DETAIL = "Messages can be nested {limit} levels deep."
-    CURE = "Define the inner messages at the top level of the file."
 
 
 class UnknownMessage(SchemaError, code="SCH-0307"):
@@ -347,7 +370,10 @@ class CompilerFailed(HeadgateError, code="SCH-0309"):
 
 
 class UnsupportedType(SchemaError, code="SCH-0401"):
-    """A type of Headgate cannot be written in a format, or a type of a format cannot be read by Headgate."""
+    """A type of Headgate cannot be written in a format, or a type of a format cannot be read by Headgate.
+
+    Cure: Cast the column to a type that the format has, or leave it out.
+    """
 
     path: str
     format: str
@@ -356,7 +382,6 @@ class UnsupportedType(SchemaError, code="SCH-0401"):
     instead: str = ""
     MESSAGE = "type {type} at {path} has no counterpart in {format}: {why}"
     HINT = "Write {instead}."
-    CURE = "Cast the column to a type that the format has, or leave it out."
 
 
 class InvalidColumnName(SchemaError, code="SCH-0402"):
@@ -370,21 +395,25 @@ class InvalidColumnName(SchemaError, code="SCH-0402"):
 
 
 class InvalidMapping(SchemaError, code="SCH-0403"):
-    """The mapping of an index does not have the form in which Elasticsearch returns it."""
+    """The mapping of an index does not have the form in which Elasticsearch returns it.
+
+    Cure: Give the mapping as GET /index/_mapping returns it.
+    """
 
     path: str
     expected: str
     MESSAGE = "index mapping is invalid at {path}: expected {expected}"
-    CURE = "Give the mapping as GET /index/_mapping returns it."
 
 
 class MalformedPattern(SchemaError, code="PLN-0214"):
-    """The pattern of FORMAT REGEX is not a valid regular expression."""
+    """The pattern of FORMAT REGEX is not a valid regular expression.
+
+    Cure: Correct the pattern as the detail says.
+    """
 
     reason: str
     MESSAGE = "the pattern of FORMAT REGEX is not a regular expression"
     DETAIL = "{sentence}."
-    CURE = "Correct the pattern as the detail says."
 
     @property
     def sentence(self) -> str:

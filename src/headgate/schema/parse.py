@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from headgate.errors import Span, similar_names
-from headgate.schema import errors
-from headgate.schema import types as t
+from headgate.schema import errors, types as t
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.lexer import Token, TokenKind, tokenize
 

@@ -83,6 +83,38 @@ def _string(value: object) -> str:
             return str(value)
 
 
+# Without a zone, as the canonical value of a timestamp is.
+EPOCH = dt.datetime(1970, 1, 1)
+DAY = 86_400_000_000  # microseconds
+# The microseconds of one step of a date or time that Kafka Connect or Debezium counts in whole numbers, by the name of its type.
+CONNECT_MICROSECONDS = {
+    "io.debezium.time.Date": DAY,
+    "io.debezium.time.Time": 1000,
+    "io.debezium.time.MicroTime": 1,
+    "io.debezium.time.Timestamp": 1000,
+    "io.debezium.time.MicroTimestamp": 1,
+    "org.apache.kafka.connect.data.Date": DAY,
+    "org.apache.kafka.connect.data.Time": 1000,
+    "org.apache.kafka.connect.data.Timestamp": 1000,
+}
+
+
+def moment_of(microseconds: int, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz) -> object:
+    """The canonical value of a date or time by its microseconds since the epoch. Raises OverflowError."""
+    moment = EPOCH + dt.timedelta(microseconds=microseconds)
+    match type_:
+        case t.Date():
+            return moment.date()
+        case t.Time():
+            return moment.time()
+        case t.Timestamp():
+            return moment
+        case t.TimestampTz():
+            return moment.replace(tzinfo=dt.UTC)
+        case _:
+            assert_never(type_)
+
+
 def dumps(value: object) -> str:
     """Compact JSON text with every digit of a number. Raises ValueDoesNotFit for infinity and NaN."""
     match value:

@@ -53,7 +53,10 @@ class UnreadableEvent(EngineError, code="CLI-0105"):
 
 
 class EngineDidNotStart(EngineError, code="CLI-0106"):
-    """The engine's process ended while it was starting, or did not answer in time."""
+    """The engine's process ended while it was starting, or did not answer in time.
+
+    Cure: Read the log that the detail names.
+    """
 
     project: str
     reason: str
@@ -61,7 +64,6 @@ class EngineDidNotStart(EngineError, code="CLI-0106"):
     last: tuple[str, ...] = ()
     MESSAGE = 'the engine of project "{project}" did not start: {reason}'
     DETAIL = "The end of {log}:\n{last_lines}"
-    CURE = "Read the log that the detail names."
 
     @property
     def last_lines(self) -> str:
@@ -72,11 +74,13 @@ class EngineDidNotStart(EngineError, code="CLI-0106"):
 
 
 class MalformedBody(EngineError, code="CLI-0107"):
-    """The body of a request to the engine's HTTP interface is not JSON, or not an object with a text "sql"."""
+    """The body of a request to the engine's HTTP interface is not JSON, or not an object with a text "sql".
+
+    Cure: Send a JSON object, for example {"sql": "SHOW SOURCES"}.
+    """
 
     reason: str
     MESSAGE = "cannot read the body of the request: {reason}"
-    CURE = 'Send a JSON object, for example {"sql": "SHOW SOURCES"}.'
 
 
 class TooManyStatements(EngineError, code="CLI-0108"):

@@ -31,7 +31,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.control import sessions
 from headgate.control.apply import apply, plan
 from headgate.control.engine import Engine
-from headgate.control.sessions import Cancellation, Session
 from headgate.errors import HeadgateError, InternalError
 from headgate.serve import errors
 from headgate.serve.metrics import CONTENT_TYPE, metrics
@@ -48,9 +47,9 @@ MAX_UNSENT_EVENTS = 8  # of up to 256 KB; then the thread waits until the client
 CANCEL_INTERVAL = 1.0
 MAX_BODY = 16 * 1024 * 1024  # bytes; a script of a megabyte is large already
 
-Run = Callable[[Cancellation], Iterator[sessions.Result]]
+Run = Callable[[sessions.Cancellation], Iterator[sessions.Result]]
 Emit = Callable[[Event | JsonRows], bool]  # returns False if nobody reads the events any more
-Work = Callable[[Emit, Cancellation], None]
+Work = Callable[[Emit, sessions.Cancellation], None]
 
 
 class HttpApi:
@@ -64,7 +63,7 @@ class HttpApi:
         self._hosts = hosts
         self._streams = streams or StatementStreams()
         self._token = token
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, sessions.Session] = {}
 
     def serve(self, engine: Engine) -> None:
         """Answer for another engine from now on. The sessions of clients belong to the old one and are forgotten."""
@@ -116,17 +115,17 @@ class HttpApi:
             raise errors.TokenRequired
         return _read_script(await _body(request))
 
-    def _session(self, name: str | None) -> Session:
+    def _session(self, name: str | None) -> sessions.Session:
         """The session of a name, which keeps what its statements have set. A request without a name has a new session.
 
         The oldest session is dropped when there are too many.
         """
         if name is None:
-            return Session()
+            return sessions.Session()
         # A client never says that it has ended, so the number of sessions must be bounded here.
         while len(self._sessions) >= MAX_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
-        return self._sessions.setdefault(name, Session())
+        return self._sessions.setdefault(name, sessions.Session())
 
     def _is_authorized(self, request: Request) -> bool:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -140,7 +139,7 @@ class HttpApi:
         return StreamingAnswer(stream)
 
 
-def _run_statements(run: Run, text: str, emit: Emit, cancellation: Cancellation) -> None:
+def _run_statements(run: Run, text: str, emit: Emit, cancellation: sessions.Cancellation) -> None:
     """Emit the events of a script. An error becomes the last event; its excerpt of the script hides secrets."""
     try:
         for result in run(cancellation):
@@ -301,7 +300,7 @@ class Stream:
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[Event | JsonRows | None] = asyncio.Queue()
         self._room = threading.Semaphore(MAX_UNSENT_EVENTS)
-        self._cancellation = Cancellation()
+        self._cancellation = sessions.Cancellation()
         self._ended = threading.Event()
         self._work = work
         self._on_end = on_end

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.connections import Kafka, ReadOptions, kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Format, Formats, format_, formats
@@ -219,31 +218,6 @@ class SetCollectionSchema(s.Alter):
             f"READ SCHEMA {s.print_string(self.read_schema)}" if self.read_schema is not None else "",
             o.print_with_options(self.with_options),
         )
-
-
-OPTION_LISTS: dict[str, type[o.Options]] = {
-    "capture option": CaptureOptions,
-    "tables option": TablesOptions,
-    "collection option": CollectionOptions,
-}
-RULES = {
-    "capture origin": "{<kafka origin> <read formats> | POSTGRES CONNECTION <name> (<tables option>)"
-    " | FILES <string> FORMAT <read format> | HTTP <string>}",
-    "capture target": "{<name> | (<string> -> <name> [, ...]) | SCHEMA <schema>}",
-}
-SYNOPSES = {
-    "CREATE CAPTURE": "CREATE CAPTURE [IF NOT EXISTS] <name> FROM <capture origin> INTO <capture target>"
-    " [WITH (<capture option> [, ...])]",
-    "ALTER CAPTURE": "ALTER CAPTURE [IF EXISTS] <name> {<task state> [BINDING <string>] | DISCOVER"
-    " | RENAME TO <new name>}",
-    "CREATE COLLECTION": "CREATE COLLECTION [IF NOT EXISTS] <name> KEY (<pointer> [, ...])"
-    " [SCHEMA <string> | WRITE SCHEMA <string> READ SCHEMA <string>] [PARTITION BY (<pointer> [, ...])]"
-    " [WITH (<collection option> [, ...])] [AS <query> [EMIT CHANGES]]",
-    "ALTER COLLECTION": "ALTER COLLECTION [IF EXISTS] <name> {RESET [KEY (<pointer> [, ...])]"
-    " [PARTITION BY (<pointer> [, ...])]"
-    " [WITH (<change option>)]"
-    " | SET {WRITE SCHEMA <string> | READ SCHEMA <string>} [WITH (<change option>)] | RENAME TO <new name>}",
-}
 
 
 def create_capture(cursor: Cursor) -> CreateCapture:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.objects import Target
 from headgate.text.cursor import Cursor
 from headgate.text.errors import UnexpectedToken
@@ -293,31 +292,6 @@ CONNECTION_OPTIONS: dict[ConnectionSystem, type[ConnectionOptions]] = {
         PostgresConnectionOptions,
         ElasticsearchConnectionOptions,
     )
-}
-
-OPTION_LISTS: dict[str, type[o.Options]] = {
-    "read option": ReadOptions,
-    "write option": WriteOptions,
-    "kafka connection option": KafkaConnectionOptions,
-    "registry connection option": RegistryConnectionOptions,
-    "postgres connection option": PostgresConnectionOptions,
-    "elasticsearch connection option": ElasticsearchConnectionOptions,
-    "connection option": AnyConnectionOptions,
-    "validate option": ValidateOptions,
-}
-RULES = {"secret value": "{AS <string> | FROM ENV <string> | FROM FILE <string>}"}
-SYNOPSES = {
-    "CREATE SECRET": "CREATE SECRET [IF NOT EXISTS] <name> <secret value>",
-    "ALTER SECRET": "ALTER SECRET [IF EXISTS] <name> {<secret value> | RENAME TO <new name>}",
-    "CREATE CONNECTION": "CREATE CONNECTION [IF NOT EXISTS] <name> TO {KAFKA (<kafka connection option> [, ...])"
-    " | CONFLUENT SCHEMA REGISTRY (<registry connection option> [, ...])"
-    " | POSTGRES (<postgres connection option> [, ...])"
-    " | ELASTICSEARCH (<elasticsearch connection option> [, ...])}"
-    " [WITH (<validate option>)]",
-    "ALTER CONNECTION": "ALTER CONNECTION [IF EXISTS] <name>"
-    " {SET (<connection option> [, ...]) [RESET (<option name> [, ...])] [WITH (<validate option>)]"
-    " | RESET (<option name> [, ...]) [WITH (<validate option>)] | RENAME TO <new name>}",
-    "VALIDATE CONNECTION": "VALIDATE CONNECTION <name>",
 }
 
 

@@ -8,14 +8,16 @@ from headgate.text.errors import SqlError
 
 
 class UnknownStatement(SqlError, code="SQL-0202"):
-    """The first word is not the beginning of any statement."""
+    """The first word is not the beginning of any statement.
+
+    Cure: Begin with one of the words that the detail lists.
+    """
 
     found: str
     known: tuple[str, ...]
     similar: tuple[str, ...] = ()
     MESSAGE = "no statement begins with {found}"
     DETAIL = "A statement begins with {known:or}."
-    CURE = "Begin with one of the words that the detail lists."
 
 
 class UnknownOption(SqlError, code="SQL-0203"):
@@ -30,16 +32,21 @@ class UnknownOption(SqlError, code="SQL-0203"):
 
 
 class RepeatedOption(SqlError, code="SQL-0204"):
-    """A list of options contains the same option twice."""
+    """A list of options contains the same option twice.
+
+    Cure: Leave one of them out.
+    """
 
     option: str
     owner: str
     MESSAGE = 'option "{option}" of {owner} is given more than once'
-    CURE = "Leave one of them out."
 
 
 class InvalidOptionValue(SqlError, code="SQL-0205"):
-    """An option has a value of the wrong kind, for example a number where a string is needed."""
+    """An option has a value of the wrong kind, for example a number where a string is needed.
+
+    Cure: Write a value of the kind that the message names.
+    """
 
     option: str
     owner: str
@@ -48,7 +55,6 @@ class InvalidOptionValue(SqlError, code="SQL-0205"):
     unquoted: str | None = None  # a name that stands where a string should
     MESSAGE = 'option "{option}" of {owner} takes {expected}, found {found}'
     HINT = "Write it in single quotes: '{unquoted}'."
-    CURE = "Write a value of the kind that the message names."
 
 
 class UnknownChoice(SqlError, code="SQL-0206"):
@@ -62,41 +68,51 @@ class UnknownChoice(SqlError, code="SQL-0206"):
 
 
 class UnclosedBracket(SqlError, code="SQL-0208"):
-    """A bracket is opened, and the statement ends before it is closed."""
+    """A bracket is opened, and the statement ends before it is closed.
+
+    Cure: Close the bracket that the caret points at.
+    """
 
     bracket: str
     MESSAGE = '"{bracket}" is not closed'
-    CURE = "Close the bracket that the caret points at."
 
 
 class UnopenedBracket(SqlError, code="SQL-0209"):
-    """A closing bracket has no opening one."""
+    """A closing bracket has no opening one.
+
+    Cure: Remove the bracket that the caret points at, or open it earlier.
+    """
 
     bracket: str
     MESSAGE = '"{bracket}" has no opening bracket'
-    CURE = "Remove the bracket that the caret points at, or open it earlier."
 
 
 class EmptyStatement(SqlError, code="SQL-0210"):
-    """The text contains no statement, only blanks, comments or semicolons."""
+    """The text contains no statement, only blanks, comments or semicolons.
+
+    Cure: Write a statement.
+    """
 
     MESSAGE = "there is no statement"
-    CURE = "Write a statement."
 
 
 class SeveralStatements(SqlError, code="SQL-0211"):
-    """More than one statement stands where exactly one is allowed."""
+    """More than one statement stands where exactly one is allowed.
+
+    Cure: Send the statements one by one, or as a script.
+    """
 
     MESSAGE = "expected one statement, found another after it"
-    CURE = "Send the statements one by one, or as a script."
 
 
 class NestedTooDeep(SqlError, code="SQL-0212"):
-    """The column list of a definition has records in records beyond the limit."""
+    """The column list of a definition has records in records beyond the limit.
+
+    Cure: Use fewer levels of records, or keep the inner ones as json.
+    """
 
     limit: int
     MESSAGE = "fields are nested more than {limit} levels deep"
-    CURE = "Use fewer levels of records, or keep the inner ones as json."
 
 
 class MissingRegistry(SqlError, code="SQL-0213"):
@@ -116,18 +132,22 @@ class ReplaceNotSupported(SqlError, code="SQL-0214"):
 
 
 class ReplaceIfNotExists(SqlError, code="SQL-0215"):
-    """A CREATE statement has both OR REPLACE, which replaces an existing object, and IF NOT EXISTS, which keeps it."""
+    """A CREATE statement has both OR REPLACE, which replaces an existing object, and IF NOT EXISTS, which keeps it.
+
+    Cure: Leave one of the two out.
+    """
 
     MESSAGE = "OR REPLACE and IF NOT EXISTS exclude each other"
-    CURE = "Leave one of the two out."
 
 
 class RepeatedClause(SqlError, code="SQL-0216"):
-    """A clause that may stand once is written twice."""
+    """A clause that may stand once is written twice.
+
+    Cure: Leave one of them out.
+    """
 
     clause: str
     MESSAGE = "{clause} is given more than once"
-    CURE = "Leave one of them out."
 
 
 class TooFewNameParts(SqlError, code="SQL-0217"):
@@ -139,28 +159,34 @@ class TooFewNameParts(SqlError, code="SQL-0217"):
 
 
 class TooManyNameParts(SqlError, code="SQL-0218"):
-    """A name has more parts than database, schema and object (and column, where one is named)."""
+    """A name has more parts than database, schema and object (and column, where one is named).
+
+    Cure: Write fewer parts. A dot that belongs to a name needs quotes around that part.
+    """
 
     name: str
     most: int
     MESSAGE = 'name "{name}" has more than {most} parts'
-    CURE = "Write fewer parts. A dot that belongs to a name needs quotes around that part."
 
 
 class NotExplainable(SqlError, code="SQL-0220"):
-    """EXPLAIN is followed by a statement that it cannot explain."""
+    """EXPLAIN is followed by a statement that it cannot explain.
+
+    Cure: Write EXPLAIN before one of the statements that the message names.
+    """
 
     what: str
     expected: str
     MESSAGE = "{what} explains {expected}, found another statement"
-    CURE = "Write EXPLAIN before one of the statements that the message names."
 
 
 class MapKeyNotText(SqlError, code="SQL-0221"):
-    """A map type has a key of another type than text."""
+    """A map type has a key of another type than text.
+
+    Cure: Write text as the key type. Keys of other types can be cast to text.
+    """
 
     MESSAGE = "the key of a map must be text"
-    CURE = "Write text as the key type. Keys of other types can be cast to text."
 
 
 class UnknownSetting(SqlError, code="SQL-0222"):
@@ -172,19 +198,23 @@ class UnknownSetting(SqlError, code="SQL-0222"):
 
 
 class RegistryGivenTwice(SqlError, code="SQL-0223"):
-    """A format names its schema registry in two positions of the statement."""
+    """A format names its schema registry in two positions of the statement.
+
+    Cure: Leave one of them out.
+    """
 
     MESSAGE = "the schema registry is given both after USING and as an option"
-    CURE = "Leave one of them out."
 
 
 class InvalidStatementJson(SqlError, code="SQL-0301"):
     """The catalog holds a statement that this version of Headgate cannot read, because another version wrote it or the
-    file was changed by hand."""
+    file was changed by hand.
+
+    Cure: Use the version of Headgate that wrote the catalog, or restore the catalog from a copy.
+    """
 
     reason: str
     MESSAGE = "stored statement cannot be read: {reason}"
-    CURE = "Use the version of Headgate that wrote the catalog, or restore the catalog from a copy."
 
 
 # Queries
@@ -205,11 +235,13 @@ class QueryTooDeep(SqlError, code="SQL-0401"):
 
 
 class MalformedQuery(SqlError, code="SQL-0402"):
-    """The text of a query is not valid SQL."""
+    """The text of a query is not valid SQL.
+
+    Cure: Correct the query where the caret points.
+    """
 
     reason: str
     MESSAGE = "query cannot be read: {reason}"
-    CURE = "Correct the query where the caret points."
 
 
 class UnknownColumn(SqlError, code="SQL-0403"):
@@ -259,22 +291,26 @@ class UnknownField(SqlError, code="SQL-0406"):
 
 
 class NotARecord(SqlError, code="SQL-0407"):
-    """A query takes a field of a value that is no record."""
+    """A query takes a field of a value that is no record.
+
+    Cure: Leave the field out, or take it from a column that holds a record.
+    """
 
     field: str
     type: str
     MESSAGE = 'field "{field}" cannot be taken from a value of type {type}'
-    CURE = "Leave the field out, or take it from a column that holds a record."
 
 
 class WrongColumnCount(SqlError, code="SQL-0408"):
-    """Two queries are combined, or a list is compared, with different numbers of columns."""
+    """Two queries are combined, or a list is compared, with different numbers of columns.
+
+    Cure: Give both sides the same number of columns.
+    """
 
     what: str
     expected: int
     found: int
     MESSAGE = "{what} has {found} columns, expected {expected}"
-    CURE = "Give both sides the same number of columns."
 
 
 class IncompatibleBranches(SqlError, code="SQL-0409"):
@@ -296,13 +332,15 @@ class UnknownFunction(SqlError, code="SQL-0411"):
 
 
 class UnsupportedQuery(SqlError, code="SQL-0412"):
-    """A query uses a part of SQL that Headgate does not support."""
+    """A query uses a part of SQL that Headgate does not support.
+
+    Cure: Write the query without it.
+    """
 
     what: str
     instead: str | None = None
     MESSAGE = "{what} is not supported in a query"
     HINT = "{instead}"
-    CURE = "Write the query without it."
 
 
 class DuplicateAlias(SqlError, code="SQL-0413"):
@@ -315,41 +353,49 @@ class DuplicateAlias(SqlError, code="SQL-0413"):
 
 
 class NotJson(SqlError, code="SQL-0414"):
-    """An operator for JSON is applied to a value of another type."""
+    """An operator for JSON is applied to a value of another type.
+
+    Cure: Cast the value to json first.
+    """
 
     type: str
     MESSAGE = "-> and ->> take a value of type json, found {type}"
-    CURE = "Cast the value to json first."
 
     def hint(self) -> str | None:
         return _INSTEAD_OF_ARROWS.get(self.type.partition("(")[0])
 
 
 class WrongType(SqlError, code="SQL-0415"):
-    """An operator or a function gets a value of a type that it does not take."""
+    """An operator or a function gets a value of a type that it does not take.
+
+    Cure: Cast the value to the type that the message names.
+    """
 
     what: str
     expected: str
     found: str
     MESSAGE = "{what} takes {expected}, found {found}"
-    CURE = "Cast the value to the type that the message names."
 
 
 class ImpossibleCast(SqlError, code="SQL-0416"):
-    """A cast goes between types that have no conversion."""
+    """A cast goes between types that have no conversion.
+
+    Cure: Cast to text first, or compute the value in another way.
+    """
 
     source: str
     target: str
     MESSAGE = "a value of type {source} cannot be cast to {target}"
-    CURE = "Cast to text first, or compute the value in another way."
 
 
 class NotIndexable(SqlError, code="SQL-0417"):
-    """Square brackets follow a value that is neither an array nor a map."""
+    """Square brackets follow a value that is neither an array nor a map.
+
+    Cure: Use them only after an array or a map.
+    """
 
     type: str
     MESSAGE = "[ ] takes an element of an array or a value of a map, found {type}"
-    CURE = "Use them only after an array or a map."
 
 
 class MisplacedFunction(SqlError, code="SQL-0418"):
@@ -371,12 +417,14 @@ class UngroupedColumn(SqlError, code="SQL-0419"):
 
 
 class MisplacedAggregate(SqlError, code="SQL-0420"):
-    """An aggregate stands in a clause that is evaluated before rows are grouped."""
+    """An aggregate stands in a clause that is evaluated before rows are grouped.
+
+    Cure: Move the aggregate to SELECT or HAVING, or compute it in a subquery.
+    """
 
     function: str
     clause: str
     MESSAGE = "aggregate {function} cannot stand in {clause}"
-    CURE = "Move the aggregate to SELECT or HAVING, or compute it in a subquery."
 
     def hint(self) -> str | None:
         return "Write the condition in HAVING." if self.clause == "WHERE" else None

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.registry_formats import (
     FormatOptions,
     FrozenSchema,
     InlineFormatOptions,
     RegistryFormat,
     Side,
-    WriteFormatOptions,
     registry_format,
 )
 from headgate.text.cursor import Cursor, Identifier
@@ -132,31 +130,6 @@ def with_frozen_schemas(formats: Formats, side: Side, schemas: Sequence[FrozenSc
     kept = tuple(schema for schema in format_.frozen if schema.side != side or schema.past)
     changed = replace(format_, frozen=(*kept, *schemas))
     return replace(formats, key=changed) if format_ is formats.key else replace(formats, value=changed)
-
-
-OPTION_LISTS: dict[str, type[o.Options]] = {
-    "inline option": InlineFormatOptions,
-    "plain write format option": WriteFormatOptions,
-}
-
-RULES = {
-    "read formats": "{FORMAT <read format> | KEY FORMAT <read format> VALUE FORMAT <read format>}",
-    "write formats": "{FORMAT <write format> | KEY FORMAT <write format> VALUE FORMAT <write format>}",
-    "read format": "{TEXT | BYTES | JSON | <csv> | REGEX <string>"
-    " | AVRO USING SCHEMA <string> [(<inline option> [, ...])]"
-    " | PROTOBUF MESSAGE <string> USING SCHEMA <string>"
-    " | <registry kind> USING <registry> [(<read format option> [, ...])]}",
-    "csv": "CSV [WITH {<number> COLUMNS | HEADER (<column> [, ...])}] [DELIMITED BY <string>]",
-    "registry kind": "{AVRO | PROTOBUF [MESSAGE <string>] | JSON SCHEMA}",
-    "registry": "CONFLUENT SCHEMA REGISTRY {CONNECTION <name> | <string>}",
-    "read format option": "{{KEY | VALUE} STRATEGY = {LATEST | ID <number> | INLINE <string>} | <seed>}",
-    "seed": "SEED {KEY | VALUE} [PAST] SCHEMA ID <number> <string> [REFERENCES <map>]",
-    "write format": "{<registry kind> USING <registry> [(<write format option> [, ...])]"
-    " | <registry kind> (CONFLUENT SCHEMA REGISTRY = {CONNECTION <name> | <string>} [, <write format option>])"
-    " | JSON | TEXT | BYTES}",
-    "write format option": "{<doc target> = <string> | <plain write format option> | <seed>}",
-    "doc target": "[KEY | VALUE] DOC ON {TYPE <name> | COLUMN <name>.<column>}",
-}
 
 
 def formats(cursor: Cursor, cls: type[FormatOptions]) -> Formats:

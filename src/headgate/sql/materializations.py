@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from headgate.schema.types import Type
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.errors import NestedTooDeep, RepeatedClause
 from headgate.sql.objects import Target, print_full_type
 from headgate.text.cursor import Cursor, Identifier
@@ -184,26 +183,6 @@ class SetMaterializationFields(s.Alter):
 
 
 MAX_DEPTH = 64  # levels of OBJECT in OBJECT; the parser recurses once per level
-
-OPTION_LISTS: dict[str, type[o.Options]] = {
-    "materialization option": MaterializationOptions,
-    "table option": TableOptions,
-    "index option": IndexOptions,
-}
-RULES = {
-    "materialization target": "{POSTGRES CONNECTION <name> (<table option>)"
-    " | ELASTICSEARCH CONNECTION <name> (<index option>) | ON DEMAND}",
-    "fields": "{(<field> [, ...]) | RECOMMENDED [DEPTH <number>] [EXCLUDE ({<column> | <pointer>} [, ...])]}",
-    "field": "<column> {<type> | OBJECT (<column> <type> [FROM <pointer>])}"
-    " [FROM <pointer>] [NULL] [REQUIRED] [AS <string>]",
-}
-SYNOPSES = {
-    "CREATE MATERIALIZATION": "CREATE MATERIALIZATION"
-    " [IF NOT EXISTS] <name> FROM <name> INTO <materialization target> [FIELDS <fields>]"
-    " [WITH (<materialization option> [, ...])]",
-    "ALTER MATERIALIZATION": "ALTER MATERIALIZATION [IF EXISTS] <name> {BACKFILL | <task state>"
-    " | SET FIELDS <fields> [WITH (<change option>)] | RENAME TO <new name>}",
-}
 
 
 def create_materialization(cursor: Cursor) -> CreateMaterialization:

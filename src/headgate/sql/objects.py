@@ -182,8 +182,6 @@ def longest_first(words: tuple[str, ...]) -> tuple[str, ...]:
 _KINDS = {kind.words: kind for kind in s.Kind}
 _KIND_PHRASES = longest_first(tuple(_KINDS))
 
-RULES = {"kind": "{" + " | ".join(_KINDS) + "}", "task state": "{PAUSE | RESUME | DISABLE | ENABLE}"}
-
 
 def kind(cursor: Cursor) -> s.Kind:
     """Read the kind that must come next. In ``SINK policy`` without another name, policy is the name of the sink."""
@@ -252,21 +250,6 @@ def change_state(cursor: Cursor, target: Target) -> ChangeTaskState | None:
         return None
     binding = cursor.string() if target.kind is s.Kind.CAPTURE and cursor.take("BINDING") else None
     return ChangeTaskState(target.kind, target.name, _STATES[word], binding, if_exists=target.if_exists)
-
-
-OPTION_LISTS: dict[str, type[Options]] = {"drop option": DropOptions}
-SYNOPSES = {
-    "CREATE DATABASE": "CREATE DATABASE [IF NOT EXISTS] <database>",
-    "CREATE SCHEMA": "CREATE SCHEMA [IF NOT EXISTS] <schema>",
-    "ALTER DATABASE": "ALTER DATABASE [IF EXISTS] <database> RENAME TO <new name>",
-    "ALTER SCHEMA": "ALTER SCHEMA [IF EXISTS] <schema> RENAME TO <new name>",
-    "COMMENT ON": "COMMENT ON {COLUMN <name>.<column> | <kind> <name>} IS {<string> | NULL}",
-    "DROP": "DROP {<kind> [IF EXISTS] <name> [CASCADE] | {STREAM | TABLE} [IF EXISTS] <name> [DELETE TOPIC] [CASCADE]"
-    " | MATERIALIZATION [IF EXISTS] <name> [CASCADE] [WITH (<drop option>)]}",
-    "CREATE TYPE": "CREATE TYPE [IF NOT EXISTS] <name> AS {(<column> <type> [NOT NULL] [, ...])"
-    " | LIST (ELEMENT TYPE = <type>) | MAP ([KEY TYPE = text,] VALUE TYPE = <type>) | <type>}",
-    "ALTER TYPE": "ALTER TYPE [IF EXISTS] <name> RENAME TO <new name>",
-}
 
 
 def comment_on(cursor: Cursor) -> CommentOn:

@@ -19,8 +19,7 @@ from types import NoneType
 from typing import Any, ClassVar, Literal, NewType, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from headgate.errors import HeadgateError, InternalError, Span, similar_names
-from headgate.sql import errors
-from headgate.sql import statement as s
+from headgate.sql import errors, statement as s
 from headgate.sql.queries import read_expression
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe_token, shortened

@@ -205,15 +205,6 @@ def _close(open_: list[Token], token: Token) -> None:
         raise UnclosedBracket(opened.word).at(opened.span)
 
 
-SYNOPSES = {
-    "SELECT": "<query> [EMIT CHANGES [LIMIT <number>]]",
-    "SUBSCRIBE": "SUBSCRIBE [TO] <name>",
-    "INSERT VALUES": "INSERT INTO <name> [(<column> [, ...])] VALUES <row> [, ...]",
-    "INSERT SELECT": "INSERT INTO <name> [(<column> [, ...])] <query> [EMIT CHANGES]",
-    "SET": "SET search_path {= | TO} {DEFAULT | <schema> [, ...]}",
-}
-
-
 def select(cursor: Cursor) -> Select:
     query = read_query(cursor)
     emit = take_emit_changes(cursor)
@@ -225,9 +216,6 @@ def subscribe(cursor: Cursor) -> Subscribe:
     if cursor.at("TO") and cursor.at_name(1):
         cursor.step()
     return Subscribe(s.object_name(cursor))
-
-
-RULES = {"row": "(<expression> [, ...])"}
 
 
 def insert(cursor: Cursor) -> InsertValues | InsertQuery:

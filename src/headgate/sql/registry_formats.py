@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.errors import Span
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.errors import MissingRegistry, RegistryGivenTwice, RepeatedClause, RepeatedOption
 from headgate.text.cursor import Cursor
 
@@ -61,9 +60,9 @@ class SchemaStrategy:
 @dataclass(frozen=True, slots=True)
 class PendingId:
     """The id that a registry will give to the schema that an earlier statement of the script registers for a subject.
-    ``registry`` is the id of the connection's object."""
+    ``registry`` is the id of the connection's object, or an address."""
 
-    registry: int
+    registry: int | str
     subject: str
 
 

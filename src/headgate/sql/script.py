@@ -1,21 +1,16 @@
 """The entry of this package: bytes and text in, statements out.
 
-The first words of a statement say which function reads it; the tables below hold those functions. The grammar for
-the docs is at the end. A test generates statements from it and reads them with the parser. In it, ``[…]`` is optional,
-``{… | …}`` a choice, ``<…>`` a rule or a name of the user's, and ``[, ...]`` repeats what stands before it.
+The first words of a statement say which function reads it; the tables below hold those functions.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 from headgate.errors import similar_names
-from headgate.sql import captures, connections, formats, materializations, objects, queries, show, sinks, sources, views
+from headgate.sql import captures, connections, materializations, objects, queries, show, sinks, sources, views
 from headgate.sql.errors import EmptyStatement, ReplaceNotSupported, SeveralStatements, UnknownStatement
-from headgate.sql.objects import Action, alter, change_state, kind, rename
-from headgate.sql.options import OptionRule, Options, ValueKind, rules
 from headgate.sql.statement import Kind, Statement
 from headgate.text.cursor import Cursor
 from headgate.text.errors import InvalidUtf8
@@ -88,24 +83,29 @@ CREATE_OR_REPLACE: dict[Kind, Callable[[Cursor, bool], Statement]] = {
     Kind.STREAM: views.create_stream,
     Kind.TABLE: views.create_table,
 }
-_STREAM_ACTIONS: tuple[Action, ...] = (sources.accept_schema_change, change_state, rename)
+_STREAM_ACTIONS: tuple[objects.Action, ...] = (sources.accept_schema_change, objects.change_state, objects.rename)
 # The actions are tried in this order, and an error lists them in this order.
-ALTER: dict[Kind, tuple[Action, ...]] = {
-    Kind.DATABASE: (rename,),
-    Kind.SCHEMA: (rename,),
-    Kind.SECRET: (connections.alter_secret, rename),
-    Kind.CONNECTION: (connections.alter_connection, rename),
-    Kind.SOURCE: (sources.accept_schema_change, sources.rename_column, rename),
-    Kind.TYPE: (rename,),
-    Kind.VIEW: (rename,),
-    Kind.MATERIALIZED_VIEW: (change_state, rename),
-    Kind.SINK: (sinks.alter_sink_docs, sinks.alter_sink_from, change_state, rename),
-    Kind.SINK_POLICY: (sinks.alter_sink_policy, rename),
+ALTER: dict[Kind, tuple[objects.Action, ...]] = {
+    Kind.DATABASE: (objects.rename,),
+    Kind.SCHEMA: (objects.rename,),
+    Kind.SECRET: (connections.alter_secret, objects.rename),
+    Kind.CONNECTION: (connections.alter_connection, objects.rename),
+    Kind.SOURCE: (sources.accept_schema_change, sources.rename_column, objects.rename),
+    Kind.TYPE: (objects.rename,),
+    Kind.VIEW: (objects.rename,),
+    Kind.MATERIALIZED_VIEW: (objects.change_state, objects.rename),
+    Kind.SINK: (sinks.alter_sink_docs, sinks.alter_sink_from, objects.change_state, objects.rename),
+    Kind.SINK_POLICY: (sinks.alter_sink_policy, objects.rename),
     Kind.STREAM: _STREAM_ACTIONS,
     Kind.TABLE: _STREAM_ACTIONS,
-    Kind.COLLECTION: (captures.reset_collection, captures.set_schema, rename),
-    Kind.CAPTURE: (change_state, captures.discover_capture, rename),
-    Kind.MATERIALIZATION: (materializations.backfill, change_state, materializations.set_fields, rename),
+    Kind.COLLECTION: (captures.reset_collection, captures.set_schema, objects.rename),
+    Kind.CAPTURE: (objects.change_state, captures.discover_capture, objects.rename),
+    Kind.MATERIALIZATION: (
+        materializations.backfill,
+        objects.change_state,
+        materializations.set_fields,
+        objects.rename,
+    ),
 }
 
 
@@ -126,7 +126,7 @@ def _create(cursor: Cursor) -> Statement:
     cursor.expect("CREATE")
     or_replace = cursor.take("OR REPLACE")
     start = cursor.token
-    kind_ = kind(cursor)
+    kind_ = objects.kind(cursor)
     replaceable = CREATE_OR_REPLACE.get(kind_)
     if replaceable is not None:
         return replaceable(cursor, or_replace)
@@ -138,8 +138,8 @@ def _create(cursor: Cursor) -> Statement:
 def _alter(cursor: Cursor) -> Statement:
     """Read ALTER and go on by the kind."""
     cursor.expect("ALTER")
-    kind_ = kind(cursor)
-    return alter(cursor, kind_, ALTER[kind_])
+    kind_ = objects.kind(cursor)
+    return objects.alter(cursor, kind_, ALTER[kind_])
 
 
 def _explain(cursor: Cursor) -> Statement:
@@ -165,93 +165,3 @@ STATEMENTS: dict[str, Parse] = {
     "REPLAY": show.replay_quarantine,
     "SET": queries.set_,
 }
-
-
-# The grammar for the docs
-
-
-# The families of statements, in the order of the docs. A family may have SYNOPSES, RULES that these refer to, and
-# OPTION_LISTS, whose rules are made from the declarations of the options.
-_FAMILIES = (
-    objects, connections, sources, views, sinks, captures, materializations, queries, show, formats,
-)  # fmt: skip
-
-# Placeholders for what the user writes; everything else in angle brackets is a rule.
-TERMINALS = (
-    "name", "new name", "column", "schema", "database", "string", "number", "boolean", "interval", "map", "type",
-    "pointer", "query", "expression", "option name", "create statement", "create or replace statement",
-    "create sink statement", "alter statement", "insert statement",
-)  # fmt: skip
-
-# The value of an option in a synopsis, by its kind.
-_PLACEHOLDERS = {
-    ValueKind.STRING: "<string>",
-    ValueKind.INTEGER: "<number>",
-    ValueKind.TIMESTAMP: "{<number> | <string>}",
-    ValueKind.BOOLEAN: "<boolean>",
-    ValueKind.SECRET: "{<string> | SECRET <name>}",
-    ValueKind.INTERVAL: "<interval>",
-    ValueKind.STRINGS: "(<string> [, ...])",
-    ValueKind.OFFSETS: "{<number> | (<number> [, ...]) | EARLIEST | LATEST}",
-    ValueKind.SEED_OFFSETS: "(<number> [, ...])",
-    ValueKind.MAP: "<map>",
-    ValueKind.EXPRESSION: "<expression>",
-}
-
-
-def all_synopses() -> dict[str, str]:
-    """The synopsis of each statement, by its name, with line breaks."""
-    return {name: wrapped(synopsis) for name, synopsis in _gathered("SYNOPSES").items()}
-
-
-def all_rules() -> dict[str, str]:
-    """The rules that synopses and other rules refer to. Those for lists of options are made from their declarations."""
-    return _gathered("RULES") | {name: _options_rule(cls) for name, cls in all_option_lists().items()}
-
-
-def all_option_lists() -> dict[str, type[Options]]:
-    """The lists of options, by the name of their rule."""
-    return _gathered("OPTION_LISTS")
-
-
-def _gathered(table: str) -> dict[str, Any]:
-    """The entries of one table of all families."""
-    return {name: each for family in _FAMILIES for name, each in getattr(family, table, {}).items()}
-
-
-def _options_rule(cls: type[Options]) -> str:
-    return "{" + " | ".join(f"{rule.name} = {_placeholder(rule)}" for rule in rules(cls)) + "}"
-
-
-def _placeholder(rule: OptionRule) -> str:
-    """The value of an option as a synopsis shows it."""
-    if rule.kind is ValueKind.CHOICE:
-        return "{" + " | ".join(rule.choices) + "}"
-    if rule.choices:
-        return "{" + " | ".join(f"'{choice}'" for choice in rule.choices) + "}"
-    return _PLACEHOLDERS[rule.kind]
-
-
-def wrapped(synopsis: str, width: int = 100) -> str:
-    """The synopsis with line breaks before outer brackets and in long choices."""
-    lines: list[str] = [""]
-    for part in _split(synopsis, " "):
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("   ")
-        if len(part) > width - 4 and part.startswith("{"):
-            part = "\n    | ".join(alternative.strip() for alternative in _split(part[1:-1], "|")).join("{}")
-        lines[-1] += (" " if lines[-1] else "") + part
-    return "\n".join(lines)
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """Split the text at separators that are outside of all brackets."""
-    parts, depth = [""], 0
-    for before, character in zip(" " + text, text, strict=False):
-        if before + character != "->":
-            depth += (character in "[{(<") - (character in "]})>")
-        if character == separator and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts

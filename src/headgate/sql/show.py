@@ -196,23 +196,6 @@ _LISTINGS: dict[str, Listing] = {listing: listing for listing in get_args(Listin
 # A phrase must be tried before its own beginning.
 _LISTING_PHRASES = longest_first(tuple(_LISTINGS))
 
-RULES = {"listing": "{" + " | ".join(_LISTINGS) + "}"}
-SYNOPSES = {
-    "SHOW": "SHOW <listing> [FROM <schema>] [FOR <name>] [LIKE <string>]",
-    "SHOW CREATE": "SHOW CREATE <kind> <name>",
-    "SHOW LINEAGE": "SHOW LINEAGE FOR [<kind>] <name>",
-    "SHOW SCHEMA FOR COLLECTION": "SHOW {WRITE | READ | INFERRED} SCHEMA FOR COLLECTION <name>",
-    "SHOW SCHEMA HISTORY": "SHOW SCHEMA HISTORY FOR [<kind>] <name>",
-    "SHOW SINK POLICY": "SHOW SINK POLICY <name>",
-    "SHOW search_path": "SHOW search_path",
-    "DESCRIBE": "DESCRIBE [EXTENDED] [<kind>] <name>",
-    "REPLAY QUARANTINE": "REPLAY QUARANTINE FOR [<kind>] <name>",
-    "EXPLAIN": "EXPLAIN {<query> | <create statement> | <insert statement> | <kind> <name>}",
-    "EXPLAIN SCHEMA": "EXPLAIN {KEY | VALUE} SCHEMA [AS JSON] FOR {SINK <name> | <create sink statement>}",
-    "EXPLAIN CHANGE": "EXPLAIN CHANGE {<alter statement> | <create or replace statement>"
-    " | SUBJECT <string> TO <string>}",
-}
-
 
 def show(cursor: Cursor) -> s.Statement:
     """Read SHOW. The longer forms are tried before the listings."""

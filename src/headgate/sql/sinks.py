@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.connections import Kafka, WriteOptions, kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Formats, formats
@@ -39,10 +38,12 @@ class SinkKey:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions(o.Options, owner="the sink"):
-    """Options of CREATE SINK."""
+    """Options of CREATE SINK. ``seed_offset`` holds the offsets of the source's topic at which a sink without a snapshot
+    begins."""
 
     key_in_value: bool = o.option(True)
     snapshot: bool = o.option(True)
+    seed_offset: tuple[int, ...] | None = o.option()
     delivery: Literal["at least once", "exactly once"] = o.option("at least once")
     latency: Literal["real time", "micro-batch"] | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
@@ -166,26 +167,6 @@ class AlterSinkPolicy(s.Alter):
 
 # The order of the choices in errors.
 _ENVELOPES: tuple[SinkEnvelope, ...] = ("UPSERT", "DEBEZIUM", "NONE")
-
-OPTION_LISTS: dict[str, type[o.Options]] = {"sink option": SinkOptions}
-RULES = {
-    "kafka target": "KAFKA {CONNECTION <name> (<write option> [, ...])"
-    " | BROKER <string> TOPIC <string> [(<write option> [, ...])]}",
-    "doc change": "{ADD <doc target> = <string> | DROP <doc target> | REFRESH DOCS}",
-    "schema format": "{AVRO | PROTOBUF | JSON SCHEMA}",
-    "requirement": "REQUIRE DOCUMENTATION FOR ALL {FIELDS | TYPES}",
-}
-SYNOPSES = {
-    "CREATE SINK": "CREATE SINK [IF NOT EXISTS] [<name>] FROM <name> INTO <kafka target>"
-    " [KEY (<column> [, ...]) [NOT ENFORCED]] [HEADERS <column>] <write formats>"
-    " [ENVELOPE {UPSERT | DEBEZIUM | NONE}] [WITH (<sink option> [, ...])]",
-    "ALTER SINK": "ALTER SINK [IF EXISTS] <name> {FORMAT <schema format> (<doc change> [, ...])"
-    " | SET FROM <name> [WITH (<change option>)] | <task state> | RENAME TO <new name>}",
-    "CREATE SINK POLICY": "CREATE SINK POLICY [IF NOT EXISTS] <name> FORMAT <schema format> (<requirement> [, ...])"
-    " [ON {SCHEMA <schema> | DATABASE <database>}]",
-    "ALTER SINK POLICY": "ALTER SINK POLICY [IF EXISTS] <name> {FORMAT <schema format> (<requirement> [, ...])"
-    " | RENAME TO <new name>}",
-}
 
 
 def create_sink(cursor: Cursor) -> CreateSink:

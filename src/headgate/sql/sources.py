@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.connections import Kafka, ReadOptions, kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Formats, formats
@@ -139,22 +138,6 @@ class RenameColumn(s.Alter):
 
 # The order of the choices in errors.
 _METADATA: tuple[Metadata, ...] = ("KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC", "HEADERS")
-
-OPTION_LISTS: dict[str, type[o.Options]] = {"source option": SourceOptions, "change option": o.ChangeOptions}
-RULES = {
-    "kafka origin": "KAFKA {CONNECTION <name> (<read option> [, ...])"
-    " | BROKER <string> TOPIC <string> [(<read option> [, ...])]}",
-    "include": "{KEY [AS <column>] | PARTITION [AS <column>] | OFFSET [AS <column>] | TIMESTAMP [AS <column>]"
-    " | TOPIC [AS <column>] | HEADERS [AS <column>] | HEADER <string> AS <column> [BYTES]}",
-    "source envelope": "{NONE | UPSERT [(<upsert option> [, ...])] | DEBEZIUM}",
-    "upsert option": "{KEY (<column> [, ...]) | VALUE DECODING ERRORS = INLINE [AS <column>]}",
-}
-SYNOPSES = {
-    "CREATE SOURCE": "CREATE SOURCE [IF NOT EXISTS] <name> [(<column> [, ...])] FROM <kafka origin> <read formats>"
-    " [INCLUDE <include> [, ...]] [ENVELOPE <source envelope>] [WITH (<source option> [, ...])]",
-    "ALTER SOURCE": "ALTER SOURCE [IF EXISTS] <name> {ACCEPT SCHEMA CHANGE [WITH (<change option>)]"
-    " | RENAME COLUMN <column> TO <column> | RENAME TO <new name>}",
-}
 
 
 def create_source(cursor: Cursor) -> CreateSource:

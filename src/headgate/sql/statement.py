@@ -123,14 +123,8 @@ class Kind(enum.StrEnum):
         return self.value.upper()
 
 
-RELATIONS = (
-    Kind.COLLECTION,
-    Kind.MATERIALIZED_VIEW,
-    Kind.SOURCE,
-    Kind.STREAM,
-    Kind.TABLE,
-    Kind.VIEW,
-)  # the kinds that have rows
+# The kinds that have rows.
+RELATIONS = (Kind.COLLECTION, Kind.MATERIALIZED_VIEW, Kind.SOURCE, Kind.STREAM, Kind.TABLE, Kind.VIEW)
 
 
 def names(*kinds: Kind) -> dict[str, tuple[Kind, ...]]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from headgate.schema.types import Type
-from headgate.sql import options as o
-from headgate.sql import statement as s
+from headgate.sql import options as o, statement as s
 from headgate.sql.objects import print_full_type
 from headgate.sql.queries import read_expression, read_query, take_emit_changes
 from headgate.text.cursor import Cursor, Identifier
@@ -150,34 +149,6 @@ class CreateTableAs(CreateStreamAs):
     """CREATE TABLE … AS query."""
 
     kind = s.Kind.TABLE
-
-
-OPTION_LISTS: dict[str, type[o.Options]] = {"plain view option": MaterializedViewOptions, "property": StreamProperties}
-RULES = {
-    "view option": "{ASSERT NOT NULL <column> | <plain view option>}",
-    "stream column": "<column> <type> [KEY | HEADERS | HEADER (<string>)]",
-    "table column": "<column> <type> [PRIMARY KEY | HEADERS | HEADER (<string>)]",
-}
-_AS = " [WITH (<property> [, ...])] AS <query> [PARTITION BY <expression>] [EMIT CHANGES]"
-_ALTER = "{ACCEPT SCHEMA CHANGE [WITH (<change option>)] | <task state> | RENAME TO <new name>}"
-SYNOPSES = {
-    "CREATE VIEW": "CREATE {VIEW [IF NOT EXISTS] | OR REPLACE VIEW} <name> [(<column> [, ...])]"
-    " [WITH (<change option>)]"
-    " AS <query> [EMIT CHANGES]",
-    "CREATE MATERIALIZED VIEW": "CREATE {MATERIALIZED VIEW [IF NOT EXISTS]"
-    " | OR REPLACE MATERIALIZED VIEW} <name> [(<column> [, ...])]"
-    " [WITH (<view option> [, ...])] AS <query> [EMIT CHANGES]",
-    "ALTER VIEW": "ALTER VIEW [IF EXISTS] <name> RENAME TO <new name>",
-    "ALTER MATERIALIZED VIEW": "ALTER MATERIALIZED VIEW [IF EXISTS] <name> {<task state> | RENAME TO <new name>}",
-    "CREATE STREAM": "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name> [(<stream column> [, ...])]"
-    " [WITH (<property> [, ...])]",
-    "CREATE STREAM AS SELECT": "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name>" + _AS,
-    "CREATE TABLE": "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name> [(<table column> [, ...])]"
-    " [WITH (<property> [, ...])]",
-    "CREATE TABLE AS SELECT": "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name>" + _AS,
-    "ALTER STREAM": "ALTER STREAM [IF EXISTS] <name> " + _ALTER,
-    "ALTER TABLE": "ALTER TABLE [IF EXISTS] <name> " + _ALTER,
-}
 
 
 def create_view(cursor: Cursor, or_replace: bool) -> CreateView:

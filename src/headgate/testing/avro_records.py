@@ -16,7 +16,6 @@ import fastavro
 
 from headgate.testing import notation
 from headgate.testing.errors import InvalidRecord
-from headgate.testing.notation import Branch, Json
 
 # A schema as fastavro has parsed it: a name, a list of branches, or an object with a type.
 Node: TypeAlias = Any
@@ -42,13 +41,13 @@ class AvroCodec:
             fastavro.parse_schema(_hidden(reference), named_schemas=self._named)
         self._schema = fastavro.parse_schema(_hidden(definition), named_schemas=self._named)
 
-    def encode(self, value: Json) -> bytes:
+    def encode(self, value: notation.Json) -> bytes:
         """Raises InvalidRecord."""
         out = io.BytesIO()
         fastavro.schemaless_writer(out, self._schema, self._datum(self._schema, value, "$"))
         return out.getvalue()
 
-    def decode(self, data: bytes) -> Json:
+    def decode(self, data: bytes) -> notation.Json:
         """Raises InvalidRecord if the bytes are not exactly one record of the schema."""
         source = io.BytesIO(data)
         try:
@@ -61,10 +60,10 @@ class AvroCodec:
 
     # --- from the notation to what fastavro writes
 
-    def _datum(self, node: Node, value: Json, path: str) -> object:
+    def _datum(self, node: Node, value: notation.Json, path: str) -> object:
         """The value for a node, as fastavro takes it. Raises InvalidRecord with the path."""
         node = self._definition(node)
-        if isinstance(value, Branch):
+        if isinstance(value, notation.Branch):
             value = {value.names[0]: value.value}
         if isinstance(node, list):
             return self._union(node, value, path)
@@ -86,7 +85,7 @@ class AvroCodec:
             case _:
                 return _read_scalar(node, value, path)
 
-    def _record(self, node: Node, value: Json, path: str) -> dict[str, object]:
+    def _record(self, node: Node, value: notation.Json, path: str) -> dict[str, object]:
         if not isinstance(value, dict):
             raise InvalidRecord(path, f"an object for record {node['name']} is wanted")
         unknown = value.keys() - {field["name"] for field in node["fields"]}
@@ -94,7 +93,7 @@ class AvroCodec:
             raise InvalidRecord(path, f'record {node["name"]} has no field "{sorted(unknown)[0]}"')
         return {field["name"]: self._field(field, value, path) for field in node["fields"]}
 
-    def _field(self, field: Node, value: dict[str, Json], path: str) -> object:
+    def _field(self, field: Node, value: dict[str, notation.Json], path: str) -> object:
         name = field["name"]
         if name in value:
             return self._datum(field["type"], value[name], f"{path}.{name}")
@@ -121,7 +120,7 @@ class AvroCodec:
             case _:
                 return default
 
-    def _union(self, branches: list[Node], value: Json, path: str) -> object:
+    def _union(self, branches: list[Node], value: notation.Json, path: str) -> object:
         """The one branch that takes the value, or else the one that it names, or else the first that takes it."""
         fitting = [(branch, found[0]) for branch in branches if (found := self._fits(branch, value)) is not None]
         if len(fitting) != 1 and isinstance(value, dict) and len(value) == 1:
@@ -134,7 +133,7 @@ class AvroCodec:
             raise InvalidRecord(path, f"no branch of the union ({names}) takes the value")
         return self._tagged(*fitting[0])
 
-    def _fits(self, branch: Node, value: Json) -> tuple[object] | None:
+    def _fits(self, branch: Node, value: notation.Json) -> tuple[object] | None:
         try:
             return (self._datum(branch, value, "$"),)
         except InvalidRecord:
@@ -146,7 +145,7 @@ class AvroCodec:
 
     # --- from what fastavro reads to the notation
 
-    def _value(self, node: Node, datum: Any) -> Json:
+    def _value(self, node: Node, datum: Any) -> notation.Json:
         """The value for a node, in the notation."""
         node = self._definition(node)
         if isinstance(node, list):
@@ -161,7 +160,7 @@ class AvroCodec:
             case _:
                 return _write_scalar(node, datum)
 
-    def _branch(self, branches: list[Node], datum: Any) -> Json:
+    def _branch(self, branches: list[Node], datum: Any) -> notation.Json:
         """fastavro gives the name of a named type with its value. Other types are recognised by their class, which
         leaves only int and long, float and double alike."""
         if datum is None:
@@ -174,7 +173,7 @@ class AvroCodec:
         value = self._value(taken[0], datum)
         written = int(value) if isinstance(value, float) and value.is_integer() else value
         is_needed = sum(self._fits(branch, written) is not None for branch in branches) > 1
-        return Branch(tuple(name for branch in taken for name in self._names(branch)), value, is_needed)
+        return notation.Branch(tuple(name for branch in taken for name in self._names(branch)), value, is_needed)
 
     # --- schemas
 
@@ -206,7 +205,7 @@ def _hidden(schema: Any) -> Any:
 # --- scalars
 
 
-def _read_scalar(node: Node, value: Json, path: str) -> object:
+def _read_scalar(node: Node, value: notation.Json, path: str) -> object:
     """A value of the notation as fastavro writes it. Raises InvalidRecord."""
     kind, logical = node["type"], node.get(_HIDDEN["logicalType"])
     try:
@@ -219,7 +218,7 @@ def _read_scalar(node: Node, value: Json, path: str) -> object:
         raise InvalidRecord(path, f"a value of type {logical or kind} is wanted ({error})") from error
 
 
-def _write_scalar(node: Node, datum: Any) -> Json:
+def _write_scalar(node: Node, datum: Any) -> notation.Json:
     """A value as fastavro reads it, in the notation."""
     kind, logical = node["type"], node.get(_HIDDEN["logicalType"])
     if kind in ("bytes", "fixed"):
@@ -232,7 +231,7 @@ def _write_scalar(node: Node, datum: Any) -> Json:
     return notation.shortest_float(datum) if kind == "float" else datum
 
 
-def _read_plain(node: Node, kind: str, value: Json) -> object:
+def _read_plain(node: Node, kind: str, value: notation.Json) -> object:
     """A value of a type without a logical type. Raises ValueError."""
     match kind, value:
         case ("null", None) | ("boolean", bool()) | ("string", str()):
@@ -254,7 +253,7 @@ def _read_plain(node: Node, kind: str, value: Json) -> object:
             raise ValueError("another kind of value was given")
 
 
-def _read_decimal(node: Node, value: Json) -> bytes:
+def _read_decimal(node: Node, value: notation.Json) -> bytes:
     """The bytes of a decimal. Digits that the scale does not hold are an error, never rounded."""
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         raise ValueError("decimals are written as strings")
@@ -292,7 +291,7 @@ def _read_moment(logical: str, text: str) -> int:
     return notation.read_moment(text, _UNITS[unit])
 
 
-def _write_moment(logical: str, number: int) -> Json:
+def _write_moment(logical: str, number: int) -> notation.Json:
     family, _, unit = logical.rpartition("-")
     if logical == "date":
         return notation.write_date(number)

@@ -12,13 +12,15 @@ class SpecError(HeadgateError):
 
 
 class MalformedSpec(SpecError, code="CLI-0401"):
-    """A line of a spec is of no known kind, or a part of it cannot be read."""
+    """A line of a spec is of no known kind, or a part of it cannot be read.
+
+    Cure: Correct the line. The page on testing shows every kind of line.
+    """
 
     problem: str
     advice: str | None = None
     MESSAGE = "{problem}"
     HINT = "{advice}"
-    CURE = "Correct the line. The page on testing shows every kind of line."
 
 
 class UnknownAction(SpecError, code="CLI-0402"):
@@ -39,12 +41,14 @@ class UnknownActionOption(SpecError, code="CLI-0403"):
 
 
 class InvalidAction(SpecError, code="CLI-0404"):
-    """An action of a spec lacks a part, or has a value that it cannot take."""
+    """An action of a spec lacks a part, or has a value that it cannot take.
+
+    Cure: Correct the action as the message says.
+    """
 
     action: str
     problem: str
     MESSAGE = 'action "{action}" {problem}'
-    CURE = "Correct the action as the message says."
 
 
 class UnknownVariable(SpecError, code="CLI-0405"):
@@ -57,25 +61,29 @@ class UnknownVariable(SpecError, code="CLI-0405"):
 
 
 class StepFailed(SpecError, code="CLI-0406"):
-    """A step of a spec failed."""
+    """A step of a spec failed.
+
+    Cure: Read the detail. Correct the spec if its expectation is wrong.
+    """
 
     what: str
     reason: str | None = None
     MESSAGE = "{what}"
     DETAIL = "{reason}"
-    CURE = "Read the detail. Correct the spec if its expectation is wrong."
 
 
 class Mismatch(SpecError, code="CLI-0407"):
     """A step of a spec got another result than it expects. In the detail, lines with - were expected and lines with +
-    were there."""
+    were there.
+
+    Cure: Correct what is tested, or write the new result into the spec with --rewrite.
+    """
 
     what: str
     expected: tuple[str, ...]
     actual: tuple[str, ...]
     rewritten: tuple[str, ...] | None = None  # what `--rewrite` writes in place of the expectation, if it can
     MESSAGE = "{what}"
-    CURE = "Correct what is tested, or write the new result into the spec with --rewrite."
 
     def detail(self) -> str:
         """Expected lines begin with -, those that were there with +."""
@@ -92,18 +100,22 @@ class NoSpecs(SpecError, code="CLI-0408"):
 
 
 class ServiceFailed(SpecError, code="CLI-0409"):
-    """A service refused what an action of a spec asked for, or did not answer."""
+    """A service refused what an action of a spec asked for, or did not answer.
+
+    Cure: Read the message, and run `headgate doctor` if the service does not run.
+    """
 
     service: str
     reason: str
     MESSAGE = "{service} could not do it: {reason}"
-    CURE = "Read the message, and run `headgate doctor` if the service does not run."
 
 
 class InvalidRecord(SpecError, code="CLI-0410"):
-    """A record in a spec does not fit the schema that it is written with."""
+    """A record in a spec does not fit the schema that it is written with.
+
+    Cure: Correct the record at the path that the message names.
+    """
 
     path: str
     reason: str
     MESSAGE = "a record does not fit its schema at {path}: {reason}"
-    CURE = "Correct the record at the path that the message names."

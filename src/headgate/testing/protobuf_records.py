@@ -25,7 +25,6 @@ from headgate.registry.schemas import ParsedSchema
 from headgate.schema.formats.protobuf.read import link, message_indexes
 from headgate.testing import notation
 from headgate.testing.errors import InvalidRecord
-from headgate.testing.notation import Json, read_json, write_json
 
 _NANOS = 10**9
 _SPECIAL = ("NaN", "Infinity", "-Infinity")
@@ -45,14 +44,14 @@ class ProtobufCodec:
     def __init__(self, parsed: ParsedSchema) -> None:
         self._file = link(cast(tuple[FileDescriptorProto, ...], parsed.definition))
 
-    def encode(self, value: Json, message: str | None = None) -> bytes:
+    def encode(self, value: notation.Json, message: str | None = None) -> bytes:
         """The message with its place before it. ``message`` is its full name, or its name within the package; without
         one it is the first of the file. Raises InvalidRecord."""
         descriptor = self._message(message)
         made = _read_message(descriptor, value, "$")
         return wire.encode_message_indexes(message_indexes(descriptor)) + made.SerializeToString()
 
-    def decode(self, data: bytes) -> Json:
+    def decode(self, data: bytes) -> notation.Json:
         """Raises InvalidRecord."""
         try:
             indexes, rest = wire.decode_message_indexes(data)
@@ -93,7 +92,7 @@ def _messages(file: FileDescriptor) -> Mapping[str, Descriptor]:
 # --- from the notation to a message
 
 
-def _read_message(descriptor: Descriptor, value: Json, path: str) -> Message:
+def _read_message(descriptor: Descriptor, value: notation.Json, path: str) -> Message:
     """A message from its notation. Raises InvalidRecord with the path."""
     message = GetMessageClass(descriptor)()
     try:
@@ -112,7 +111,7 @@ def _read_message(descriptor: Descriptor, value: Json, path: str) -> Message:
     return message
 
 
-def _set(message: Message, field: FieldDescriptor, value: Json, path: str) -> None:
+def _set(message: Message, field: FieldDescriptor, value: notation.Json, path: str) -> None:
     """Set one field. The library raises for a value of another kind or out of range."""
     try:
         if _is_map(field):
@@ -132,7 +131,7 @@ def _set(message: Message, field: FieldDescriptor, value: Json, path: str) -> No
         raise InvalidRecord(path, "another kind of value is wanted") from error
 
 
-def _set_map(target: Any, field: FieldDescriptor, value: Json, path: str) -> None:
+def _set_map(target: Any, field: FieldDescriptor, value: notation.Json, path: str) -> None:
     if not isinstance(value, dict):
         raise InvalidRecord(path, "an object is wanted")
     key, inner = _entry(field)
@@ -144,7 +143,7 @@ def _set_map(target: Any, field: FieldDescriptor, value: Json, path: str) -> Non
             target[read_key] = read
 
 
-def _read(field: FieldDescriptor, value: Json, path: str) -> Any:
+def _read(field: FieldDescriptor, value: notation.Json, path: str) -> Any:
     """A message, or a scalar that the library still checks when it is set. Raises ValueError, too."""
     if field.message_type is not None:
         return _read_message(field.message_type, value, path)
@@ -175,12 +174,12 @@ def _read_key(field: FieldDescriptor, name: str) -> Any:
     return int(name)
 
 
-def _read_well_known(message: Message, value: Json) -> bool:
+def _read_well_known(message: Message, value: notation.Json) -> bool:
     """Set a message whose notation is a value of its own. False if the value is not in that notation."""
     name = message.DESCRIPTOR.full_name
     target: Any = message
     if name in _OF_THE_LIBRARY:
-        json_format.ParseDict(json.loads(write_json(value)), message, descriptor_pool=_pool(message))
+        json_format.ParseDict(json.loads(notation.write_json(value)), message, descriptor_pool=_pool(message))
         return True
     if isinstance(value, dict):
         return False
@@ -205,7 +204,7 @@ def _read_well_known(message: Message, value: Json) -> bool:
 # --- from a message to the notation
 
 
-def _write_message(message: Message) -> Json:
+def _write_message(message: Message) -> notation.Json:
     """The notation of a message. Well-known messages have one of their own."""
     source: Any = message
     match message.DESCRIPTOR.full_name:
@@ -221,13 +220,13 @@ def _write_message(message: Message) -> Json:
         case name if name in _WRAPPERS:
             return _write(_wrapped(message), source.value)
         case name if name in _OF_THE_LIBRARY:
-            return read_json(json.dumps(json_format.MessageToDict(message, descriptor_pool=_pool(message))))
+            return notation.read_json(json.dumps(json_format.MessageToDict(message, descriptor_pool=_pool(message))))
         case _:
             fields = cast(list[FieldDescriptor], message.DESCRIPTOR.fields)
             return {field.name: _write_field(message, field) for field in fields}
 
 
-def _write_field(message: Message, field: FieldDescriptor) -> Json:
+def _write_field(message: Message, field: FieldDescriptor) -> notation.Json:
     """The notation of one field, None if it has presence and is not set."""
     value = getattr(message, field.name)
     if _is_map(field):
@@ -240,7 +239,7 @@ def _write_field(message: Message, field: FieldDescriptor) -> Json:
     return _write(field, value)
 
 
-def _write(field: FieldDescriptor, value: Any) -> Json:
+def _write(field: FieldDescriptor, value: Any) -> notation.Json:
     if field.message_type is not None:
         return _write_message(value)
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -248,7 +247,7 @@ def _write(field: FieldDescriptor, value: Any) -> Json:
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
         return int(value) if known is None else str(known.name)
-    return notation.shortest_float(value) if field.type == FieldDescriptor.TYPE_FLOAT else cast(Json, value)
+    return notation.shortest_float(value) if field.type == FieldDescriptor.TYPE_FLOAT else cast(notation.Json, value)
 
 
 def _write_key(key: object) -> str:

@@ -95,23 +95,26 @@ class InvalidUtf8(SqlError, code="SQL-0108"):
 
 
 class EmptyIdentifier(SqlError, code="SQL-0109"):
-    """A quoted name has no character between its quotes."""
+    """A quoted name has no character between its quotes.
+
+    Cure: Write at least one character between the quotes.
+    """
 
     MESSAGE = "name is empty"
-    CURE = "Write at least one character between the quotes."
 
 
 class UnexpectedToken(SqlError, code="SQL-0201"):
-    """The statement does not go on as its grammar demands. The message lists what can stand at this position."""
+    """The statement does not go on as its grammar demands. The message lists what can stand at this position.
+
+    Cure: Write one of the words that the message or the detail lists. The page on statements shows the whole
+    grammar.
+    """
 
     expected: tuple[str, ...]
     found: str
     similar: tuple[str, ...] = ()
     MESSAGE = "expected {expected:or}, found {found}"
     DETAIL = "Expected {expected:or}."
-    CURE = (
-        "Write one of the words that the message or the detail lists. The page on statements shows the whole grammar."
-    )
 
     @property
     def many(self) -> bool:
@@ -133,9 +136,11 @@ class ReservedWord(SqlError, code="SQL-0207"):
 
 
 class InvalidNumber(SqlError, code="SQL-0219"):
-    """A number is written in a form that cannot stand here, for example with a fraction."""
+    """A number is written in a form that cannot stand here, for example with a fraction.
+
+    Cure: Write a number of the form that the message names.
+    """
 
     text: str
     expected: str
     MESSAGE = 'expected {expected}, found "{text}"'
-    CURE = "Write a number of the form that the message names."

@@ -27,7 +27,6 @@ from headgate.catalog.changes import (
 from headgate.catalog.errors import AlreadyExists, CatalogChanged, LedgerMoved, NotUnicode
 from headgate.catalog.objects import DesiredTaskState
 from headgate.catalog.positions import KafkaPosition, KafkaRecord, Positions, SequenceRecord
-from headgate.catalog.store import Reader, Store
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.catalog.tasks import (
     Ledger,
@@ -80,12 +79,6 @@ def test_a_store_opened_again_holds_what_was_applied(history: list[list[Change]]
 
 def test_a_new_store_has_the_default_database_and_schema(store: SqliteStore) -> None:
     assert store.load() == START
-
-
-def test_the_sqlite_store_is_a_store(store: SqliteStore) -> None:
-    as_store: Store = store
-    as_reader: Reader = store
-    assert as_store.load() is as_reader.load()
 
 
 def test_a_commit_that_fails_stores_nothing(store: SqliteStore) -> None:

@@ -9,8 +9,7 @@ import avro.compatibility
 import avro.schema
 import fastavro
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.registry.compatibility.avro import incompatibilities
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, avro_types, parse

@@ -6,8 +6,7 @@ import json
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.registry.compatibility.json_compare import incompatibilities
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse

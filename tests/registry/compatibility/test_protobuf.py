@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from headgate.errors import ErrorGroup
 from headgate.registry.compatibility.protobuf import incompatibilities

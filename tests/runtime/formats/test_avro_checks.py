@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession, functions as F
 
-from headgate.runtime.formats.avro_checks import value_error
+from headgate.runtime.formats.avro_types import value_error
 from headgate.schema.formats.avro.read import load_tree, read_tree
 from tests.plan.planning import record
 

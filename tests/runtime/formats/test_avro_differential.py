@@ -13,14 +13,11 @@ from typing import Any, cast
 import fastavro
 import pytest
 from fastavro.schema import parse_schema
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from hypothesis import Phase, given, settings, strategies as st
+from pyspark.sql import SparkSession, functions as F
 
 from headgate.registry import wire
-from headgate.runtime.decode import evaluate_once
-from headgate.runtime.formats.readers import side_reader
+from headgate.runtime.decode import evaluate_once, side_reader
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas
 from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, needed_past
 from headgate.schema.evolve.verdicts import arriving

@@ -13,8 +13,7 @@ import jsonschema
 import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.errors import UnsupportedType, ValueDoesNotFit

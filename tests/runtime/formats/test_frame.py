@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession, functions as F
 
 from headgate.registry import wire
 from headgate.registry.errors import RegistryError

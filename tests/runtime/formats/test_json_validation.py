@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.runtime.formats.json_validation import batch_validator, validator
 from headgate.schema.written import WrittenSchema

@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession, functions as F
 
-from headgate.runtime.decode import evaluate_once
+from headgate.runtime.decode import evaluate_once, side_reader
 from headgate.runtime.formats.frame import UNKNOWN_ID
-from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, WriterSchemas
 from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding, SchemaEncoding
 from headgate.schema.formats.regex import read_pattern

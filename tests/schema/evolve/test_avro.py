@@ -9,8 +9,7 @@ from typing import cast
 import fastavro
 import pytest
 from fastavro.read import SchemaResolutionError
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.schema.evolve.changes import diff
 from headgate.schema.evolve.merge import merge

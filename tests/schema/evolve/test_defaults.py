@@ -10,8 +10,7 @@ import pytest
 from headgate.schema.encodings import SchemaEncoding, decoded_type, needed_past
 from headgate.schema.formats.avro.defaults import avro_default, neutral_default
 from headgate.schema.formats.avro.read import load_tree, read_tree
-from headgate.schema.formats.avro.tree import Record as AvroRecord
-from headgate.schema.formats.avro.tree import values_of
+from headgate.schema.formats.avro.tree import Record as AvroRecord, values_of
 from headgate.schema.render import print_type
 from headgate.schema.types import Record
 from headgate.schema.written import SchemaFormat, WrittenSchema

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import jsonschema_rs
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.changes import TypeWidened, diff

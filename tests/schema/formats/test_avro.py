@@ -12,8 +12,7 @@ from dataclasses import replace
 import avro.schema
 import fastavro
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.errors import HeadgateError
 from headgate.schema.errors import (

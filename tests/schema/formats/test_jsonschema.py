@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.errors import HeadgateError
 from headgate.schema.errors import (

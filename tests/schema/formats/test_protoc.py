@@ -27,8 +27,7 @@ from google.type import (
     timeofday_pb2,
 )
 from grpc_tools import _protoc_compiler
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from headgate.schema import errors
 from headgate.schema.errors import SchemaError

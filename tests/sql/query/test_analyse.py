@@ -217,6 +217,15 @@ def test_what_is_wrong_has_its_own_code(query: str, code: str) -> None:
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize("rows", ["unnest(arr)", "explode(arr)", "LATERAL explode(arr)"])
+def test_ordinality_is_refused_with_the_way_to_write_it(rows: str) -> None:
+    """A function without a list of columns had it passed over in silence."""
+    for alias in ("t", "t(e, n)"):
+        found = failure(f"SELECT id FROM orders, {rows} WITH ORDINALITY AS {alias}")
+        assert "WITH ORDINALITY is not supported in a query" in found
+        assert "posexplode" in found
+
+
 def test_names_that_differ_only_by_case_need_the_exact_one() -> None:
     assert shown('SELECT "A", a FROM cases') == ["A text", "a integer"]
 

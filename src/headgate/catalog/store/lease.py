@@ -179,7 +179,7 @@ class Heartbeat:
         self._guard = threading.Lock()
         self._threads = [
             threading.Thread(target=work, name=name, daemon=True)
-            for name, work in (("heartbeat", self._beat), ("lease watch", self._watch))
+            for name, work in (("heartbeat", self._heartbeat), ("lease watch", self._watch))
         ]
 
     def start(self) -> None:
@@ -218,7 +218,7 @@ class Heartbeat:
             raise
         self._last, self._full = began, False
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         logged = ""
         while not self._ended.is_set():
             self._due.wait(BEAT_EVERY)

@@ -27,12 +27,9 @@ from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
 from headgate.catalog.positions import RecordPosition
 from headgate.catalog.secrets import EncryptedSecret, Secret
-from headgate.catalog.store import lease as leases
-from headgate.catalog.store import progress, rows
+from headgate.catalog.store import lease as leases, progress, rows
 from headgate.catalog.store.database import connect, migrate, migrations, transaction
 from headgate.catalog.store.keys import Keys, key_file_beside
-from headgate.catalog.store.lease import Lease
-from headgate.catalog.store.rows import read_catalog, read_version, to_micros, write_difference
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder, TaskStatus
 
 EPOCHS_PER_LEASE = 2**20  # starts of one task that an engine can count
@@ -47,7 +44,10 @@ def utc_now() -> datetime:
 
 
 class SqliteReader:
-    """A catalog that is open for reading. It takes no lease and creates no file."""
+    """A catalog that is open for reading. It takes no lease and creates no file.
+
+    There can be any number of readers, also while somebody writes. Each answer is of one moment.
+    """
 
     _writer = False
 
@@ -62,8 +62,9 @@ class SqliteReader:
         self._snapshot: Catalog | None = None
 
     def load(self) -> Catalog:
+        """The snapshot of the last commit. Returns the same object until the next commit."""
         with self._reading() as database:
-            if self._snapshot is None or read_version(database) != self._snapshot.version:
+            if self._snapshot is None or rows.read_version(database) != self._snapshot.version:
                 self._snapshot = self._read(database)
             return self._snapshot
 
@@ -73,15 +74,18 @@ class SqliteReader:
         return self.keys.reveal(catalog, catalog.get(secret))
 
     def history(self, object_id: int | None = None) -> tuple[Entry, ...]:
+        """The history of one object, which may have been dropped, or of all. The oldest entry comes first."""
         return self._all(lambda database: rows.read_history(database, object_id))
 
     def events(self, after: int = 0) -> tuple[Event, ...]:
+        """The events with a greater sequence number, oldest first."""
         return self._all(lambda database: rows.read_events(database, after))
 
     def statuses(self) -> tuple[TaskStatus, ...]:
         return self._all(progress.read_statuses)
 
     def task_uuid(self, task: int) -> str:
+        """What identifies a task outside of the catalog, given when it was created. Other catalogs have other ones."""
         with self._reading() as database:
             return progress.read_uuid(database, task)
 
@@ -94,17 +98,21 @@ class SqliteReader:
             return progress.read_mark(database, task)
 
     def quarantined(self, task: int | None = None, *, raw: bool = False) -> tuple[Quarantined, ...]:
+        """The rejected records that are in the catalog itself. Their bytes are read only if ``raw`` says so."""
         return self._all(lambda database: progress.read_quarantine(database, task, raw=raw))
 
     def quarantine_folders(self, task: int | None = None) -> tuple[QuarantineFolder, ...]:
+        """The folders of the warehouse that hold the other rejected records."""
         return self._all(lambda database: progress.read_folders(database, task))
 
     def count_quarantined(self, task: int) -> int:
+        """How many rejected records there are in both places. Reads none of them."""
         with self._reading() as database:
             folders = progress.read_folders(database, task)
             return progress.count_in_catalog(database, task) + sum(folder.records for folder in folders)
 
     def count_in_catalog(self, task: int) -> int:
+        """How many of them are in the catalog itself."""
         with self._reading() as database:
             return progress.count_in_catalog(database, task)
 
@@ -132,7 +140,7 @@ class SqliteReader:
     def _read(self, database: sqlite3.Connection) -> Catalog:
         """Read the stored snapshot in one transaction."""
         try:
-            catalog = read_catalog(database)
+            catalog = rows.read_catalog(database)
         except (ValueError, KeyError, TypeError) as failure:
             raise CatalogDamaged(str(self.path), f"a row that cannot be read ({failure})") from failure
         lost = _dangling(catalog)
@@ -142,7 +150,10 @@ class SqliteReader:
 
 
 class SqliteStore(SqliteReader):
-    """A catalog that is open for writing. It holds the lease until it is closed."""
+    """A catalog that is open for writing. It holds the lease until it is closed.
+
+    Every write raises LeaseLost and stores nothing if another process has taken over.
+    """
 
     _writer = True
 
@@ -175,11 +186,13 @@ class SqliteStore(SqliteReader):
         position: RecordPosition | None = None,
         planned: int | None = None,
     ) -> Catalog:
-        """See `Store.commit`."""
+        """Store all the changes or none, durable on return. ``planned`` is the version that the changes were made for.
+        Raises CatalogChanged if it is no longer the present one. The text of a statement that carries a secret is
+        replaced by one that does not."""
         return self.commit_all([Commit(tuple(changes), cause, statement, position)], planned=planned)
 
     def commit_all(self, units: Sequence[Commit], *, planned: int | None = None) -> Catalog:
-        """See `Store.commit_all`."""
+        """Like ``commit``, for several statements in one transaction, each with its own text."""
         with self._lock:
             before = after = self.load()
             if planned is not None and planned != before.version:
@@ -188,17 +201,19 @@ class SqliteStore(SqliteReader):
                 for unit in units:
                     after, done = apply_each(after, unit.changes)
                     rows.append_history(database, unit, done, self._clock())
-                write_difference(database, before, after)
+                rows.write_difference(database, before, after)
                 progress.drop_orphaned_folders(database, self._now())
             self._snapshot = after
             return after
 
     def emit(self, object_id: int, event: str, detail: str | None = None) -> Event:
+        """Store an event of the engine's own, about an object that exists."""
         name = self.load().display_name(object_id)
         with self._writing() as database:
             return rows.append_event(database, object_id, name, event, detail, self._clock())
 
     def heartbeat(self) -> None:
+        """Say that this writer is alive. `lease.Heartbeat` does it all the time."""
         with self._writing():
             pass
 
@@ -217,11 +232,13 @@ class SqliteStore(SqliteReader):
         return tuple(self._unwritten.get(status.task, status) for status in super().statuses())
 
     def next_epoch(self, task: int) -> int:
+        """The number of the lease times 2^20, plus how often this engine has started the task."""
         with self._lock:
             self._starts[task] = self._starts.get(task, 0) + 1
             return self._lease.epoch * EPOCHS_PER_LEASE + self._starts[task]
 
     def raise_epoch(self, above: int) -> None:
+        """Make all further epochs larger than one that a target holds: the catalog was restored from an old copy."""
         with self._lock:
             with self._writing() as database:
                 raised = leases.raise_above(database, self._lease, above // EPOCHS_PER_LEASE)
@@ -234,6 +251,10 @@ class SqliteStore(SqliteReader):
         rejected: Sequence[Quarantined] | None = (),
         folders: Sequence[QuarantineFolder] = (),
     ) -> None:
+        """Compare-and-set of a task's progress, with the rejected records of the batch, which replace those of earlier
+        attempts. ``folders`` were opened before and are full. None for ``rejected``: ``reject`` has stored all of them.
+        Raises LedgerMoved."""
+
         def work(database: sqlite3.Connection) -> None:
             progress.write_ledger(database, expected, new)
             if rejected is not None:
@@ -245,7 +266,8 @@ class SqliteStore(SqliteReader):
     def reject(
         self, task: int, number: int, records: Iterable[Quarantined], folders: Sequence[QuarantineFolder] = ()
     ) -> None:
-        """In pieces, so that others can write meanwhile."""
+        """Store many rejected records of a batch before its ledger moves. In pieces, so that others can write
+        meanwhile."""
         self._grouped(lambda database: self._replace_rejected(database, task, number, folders))
         left = iter(records)
         while chunk := list(islice(left, REJECTED_AT_ONCE)):
@@ -260,10 +282,12 @@ class SqliteStore(SqliteReader):
             progress.keep_folder(database, folder, self._now())
 
     def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
+        """Announce folders before anything is written to them. Their records are shown when a commit names them."""
         with self._writing() as database:
             progress.open_folders(database, task, folders, self._now())
 
     def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None:
+        """Show the records of another folder, or of none, in place of those of the old ones."""
         with self._writing() as database:
             for each in old:
                 progress.drop_folder(database, each, self._now())
@@ -271,9 +295,11 @@ class SqliteStore(SqliteReader):
                 progress.keep_folder(database, new, self._now())
 
     def leaving_folders(self, before: datetime) -> tuple[QuarantineFolder, ...]:
-        return self._all(lambda database: progress.read_leaving_folders(database, to_micros(before)))
+        """The folders to remove, as far as no commit has named them since this time."""
+        return self._all(lambda database: progress.read_leaving_folders(database, rows.to_micros(before)))
 
     def forget_folder(self, folder: QuarantineFolder) -> None:
+        """Forget a folder that is removed."""
         with self._writing() as database:
             progress.forget_folder(database, folder)
 
@@ -281,10 +307,12 @@ class SqliteStore(SqliteReader):
         self._grouped(lambda database: progress.write_mark(database, task, mark))
 
     def quarantine(self, records: Iterable[Quarantined]) -> None:
+        """Store rejected records. A record that is there already for the task stays as it is."""
         with self._writing() as database:
             progress.write_quarantine(database, None, records)
 
     def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined] = ()) -> None:
+        """Take records out of the quarantine, and say of others why they stay."""
         with self._writing() as database:
             progress.delete_quarantine(database, leaving)
             progress.update_quarantine(database, staying)
@@ -316,19 +344,19 @@ class SqliteStore(SqliteReader):
                     leases.give_back(self._database, self._lease)
             self._closed = True
 
-    def _begin(self) -> Lease:
+    def _begin(self) -> leases.Lease:
         """Take the lease, then bring the file up to date, in one transaction."""
         now = self._clock()
         with transaction(self._database, self.path, write=True):
             lease = leases.take(self._database, self.path, leases.this_process(), now)
             migrate(self._database, self._scripts)
-            if read_version(self._database) is None:
-                write_difference(self._database, None, empty_catalog(now))
-            progress.drop_unfinished_folders(self._database, to_micros(now))
+            if rows.read_version(self._database) is None:
+                rows.write_difference(self._database, None, empty_catalog(now))
+            progress.drop_unfinished_folders(self._database, rows.to_micros(now))
         return lease
 
     def _now(self) -> int:
-        return to_micros(self._clock())
+        return rows.to_micros(self._clock())
 
     def _grouped(self, work: Callable[[sqlite3.Connection], None]) -> None:
         """Write in one transaction with all that other threads want to write at the same moment. Whoever gets the lock first

@@ -12,62 +12,7 @@ from confluent_kafka.admin import AdminClient
 from headgate.embedded.host import LOOPBACK, accepts_connections, private_file, private_folder
 from headgate.embedded.jars import fetch, find_java
 from headgate.embedded.process import Command
-from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
-
-# Paths are relative: Kafka splits log.dirs at commas, and the path of a world folder may contain one.
-# Internal topics have few partitions, because each partition is a folder that is created and opened at every start.
-# The broker's session is short: after a kill the controller refuses the new broker until the old session has ended.
-# A broker was ready 6.5 s after its controller with a session of 6 s, and 3.4 s with 2 s, the same as without a kill.
-PROPERTIES = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@{host}:{controller}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port}
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
-log.dirs=data
-auto.create.topics.enable=false
-num.partitions=1
-default.replication.factor=1
-min.insync.replicas=1
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-share.coordinator.state.topic.num.partitions=4
-group.initial.rebalance.delay.ms=0
-broker.session.timeout.ms=2000
-broker.heartbeat.interval.ms=500
-controlled.shutdown.max.retries=1
-log.segment.bytes=134217728
-log.retention.ms=-1
-log.cleaner.dedupe.buffer.size=16777216
-num.network.threads=2
-num.io.threads=4
-"""
-
-LOG4J = """\
-Configuration:
-  status: error
-  Appenders:
-    Console:
-      name: out
-      PatternLayout:
-        pattern: "[%d] %p %m (%c)%n"
-  Loggers:
-    Root:
-      level: warn
-      AppenderRef:
-        ref: out
-    Logger:
-      - name: kafka.server.KafkaRaftServer
-        level: info
-"""
+from headgate.embedded.service import Commands, Placement, Requirements, ServiceName, configuration
 
 
 class Kafka:
@@ -78,9 +23,11 @@ class Kafka:
 
     def prepare(self, placement: Placement) -> Commands:
         private_folder(placement.data, placement.user)
-        text = PROPERTIES.format(host=LOOPBACK, port=placement.ports[0], controller=placement.ports[1])
+        text = configuration("kafka.properties").format(
+            host=LOOPBACK, port=placement.ports[0], controller=placement.ports[1]
+        )
         private_file(placement.data / "server.properties", text, placement.user)
-        private_file(placement.data / "log4j2.yaml", LOG4J, placement.user)
+        private_file(placement.data / "log4j2.yaml", configuration("kafka.log4j2.yaml"), placement.user)
         java = _java(placement)
         server = Command((*java, "kafka.Kafka", "server.properties"), placement.data, placement.user)
         if (placement.data / "data" / "meta.properties").exists():

@@ -16,49 +16,18 @@ from headgate.embedded.errors import JavaTooNew
 from headgate.embedded.host import LOOPBACK, User, check_readable, http_get, private_file, private_folder
 from headgate.embedded.jars import cache_folder, fetch, find_java, install_once
 from headgate.embedded.process import Command
-from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
+from headgate.embedded.service import Commands, Placement, Requirements, ServiceName, configuration
 
 VERSION = "2.19.1"
 NEWEST_JAVA = 23  # OpenSearch 2 needs the security manager, which Java 24 removed
 
-# The plugin class of each module, and its security policy: permissions beyond those of all code.
-MODULES: dict[str, tuple[str, str]] = {
-    "transport-netty4": (
-        "org.opensearch.transport.Netty4Plugin",
-        """grant {
-  permission java.io.FilePermission "/proc/sys/net/core/somaxconn", "read";
-  permission java.net.SocketPermission "*", "accept,connect";
-  permission java.lang.RuntimePermission "*", "setContextClassLoader";
-  permission java.lang.RuntimePermission "getClassLoader";
-  permission java.util.PropertyPermission "sun.nio.ch.bugLevel", "write";
-};
-""",
-    ),
-    "reindex": (
-        "org.opensearch.index.reindex.ReindexPlugin",
-        """grant {
-  permission java.net.SocketPermission "*", "connect";
-};
-grant codeBase "${codebase.opensearch-rest-client}" {
-  permission java.net.NetPermission "getProxySelector";
-};
-grant codeBase "${codebase.httpasyncclient}" {
-  permission java.net.NetPermission "getProxySelector";
-};
-""",
-    ),
-    "mapper-extras": ("org.opensearch.index.mapper.MapperExtrasPlugin", ""),
+# The plugin class of each module.
+MODULES = {
+    "transport-netty4": "org.opensearch.transport.Netty4Plugin",
+    "reindex": "org.opensearch.index.reindex.ReindexPlugin",
+    "mapper-extras": "org.opensearch.index.mapper.MapperExtrasPlugin",
 }
-
-LOG4J = """\
-status = error
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = [%d{ISO8601}] %p %m (%c{1.})%n
-rootLogger.level = info
-rootLogger.appenderRef.console.ref = console
-"""
+WITH_POLICY = ("transport-netty4", "reindex")
 
 
 class OpenSearch:
@@ -126,7 +95,9 @@ def configure(placement: Placement) -> None:
     }
     text = "".join(f"{name}: {json.dumps(value)}\n" for name, value in settings.items())
     private_file(placement.data / "config" / "opensearch.yml", text, placement.user)
-    private_file(placement.data / "config" / "log4j2.properties", LOG4J, placement.user)
+    private_file(
+        placement.data / "config" / "log4j2.properties", configuration("opensearch.log4j2.properties"), placement.user
+    )
 
 
 def _check_reach(user: User | None, java: Path, home: Path, data: Path) -> None:
@@ -151,10 +122,15 @@ def _assemble(home: Path, jars: dict[str, tuple[Path, ...]]) -> None:
         folder = _readable_folder(home / "lib" if name == "lib" else home / "modules" / name)
         for file in files:
             _link(file, folder / file.name)
-    for name, (main, policy) in MODULES.items():
+    for name, main in MODULES.items():
         _write(home / "modules" / name / "plugin-descriptor.properties", _descriptor(name, main))
-        if policy:
+        if policy := _policy(name):
             _write(home / "modules" / name / "plugin-security.policy", policy)
+
+
+def _policy(module: str) -> str:
+    """The permissions of a module beyond those of all code; empty if it has none."""
+    return configuration(f"opensearch.{module}.policy") if module in WITH_POLICY else ""
 
 
 def _descriptor(name: str, main: str) -> str:
@@ -187,5 +163,6 @@ def _write(path: Path, text: str) -> None:
 
 def _fingerprint(sets: Iterable[tuple[Path, ...]]) -> str:
     """Changes when the jars or modules change, so that a new home folder is assembled."""
-    names = "\n".join(path.name for files in sets for path in files) + json.dumps(MODULES)
-    return hashlib.sha256(names.encode()).hexdigest()[:8]
+    names = "\n".join(path.name for files in sets for path in files)
+    modules = {name: (main, _policy(name)) for name, main in MODULES.items()}
+    return hashlib.sha256((names + json.dumps(modules)).encode()).hexdigest()[:8]

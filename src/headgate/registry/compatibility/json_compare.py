@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from headgate.registry.compatibility import json_members as members
-from headgate.registry.compatibility import json_nodes as n
+from headgate.registry.compatibility import json_members as members, json_nodes as n
 from headgate.registry.compatibility.json_load import Loader
 from headgate.registry.errors import Incompatibility
 from headgate.registry.json_documents import Documents

@@ -86,7 +86,7 @@ class Loader:
         parts = [*self._parts(schema)]
         common = _common(schema, self._documents.draft(schema))
         if not parts:
-            return n.Anything(common)
+            return n.Anything(common=common)
         node = parts[0] if len(parts) == 1 else n.Combined("allOf", tuple(parts))
         return replace(node, common=common)
 

@@ -26,45 +26,39 @@ class Common:
 
 
 @dataclass(frozen=True, slots=True)
-class Anything:
+class Constraint:
+    """The base of all nodes."""
+
+    common: Common = field(default=Common(), kw_only=True)
+
+
+class Anything(Constraint):
     """Every value: `true`, or a schema without constraints."""
 
-    common: Common = Common()
 
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(Constraint):
     """No value: `false`."""
 
-    common: Common = Common()
 
-
-@dataclass(frozen=True, slots=True)
-class Null:
+class Null(Constraint):
     """Only null."""
 
-    common: Common = Common()
 
-
-@dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(Constraint):
     """true and false."""
 
-    common: Common = Common()
-
 
 @dataclass(frozen=True, slots=True)
-class String:
+class String(Constraint):
     """Texts. `pattern` is a regular expression."""
 
     max_length: Decimal | None = None
     min_length: Decimal | None = None
     pattern: str | None = None
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Constraint):
     """Numbers, or only whole ones."""
 
     maximum: Decimal | None = None
@@ -73,11 +67,10 @@ class Number:
     exclusive_minimum: Decimal | None = None
     multiple_of: Decimal | None = None
     is_integer: bool = False
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class Array(Constraint):
     """`every` constrains all items, `tuple_` the first ones by position, `additional` those after them."""
 
     every: Node | None = None
@@ -90,11 +83,10 @@ class Array:
     max_contains: Decimal | None = None
     min_contains: Decimal | None = None
     is_unique: bool = False
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Object:
+class Object(Constraint):
     """Objects. `additional` is the schema of properties that are not named."""
 
     properties: dict[str, Node] = field(default_factory=dict)
@@ -107,57 +99,50 @@ class Object:
     schema_dependencies: dict[str, Node] = field(default_factory=dict)
     max_properties: Decimal | None = None
     min_properties: Decimal | None = None
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Enum:
+class Enum(Constraint):
     """Values are JSON text."""
 
     values: frozenset[str]
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Const:
+class Const(Constraint):
     """One value, as JSON text."""
 
     value: str
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Constraint):
     """All values but those of `inner`."""
 
     inner: Node
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Constraint):
     """`if`, `then`, `else`. Confluent's registry compares none of the three."""
 
     text: str
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class Combined(Constraint):
     """`criterion` is `allOf`, `anyOf` or `oneOf`."""
 
     criterion: str
     members: tuple[Node, ...]
-    common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Constraint):
     """`target` is a key of the loader. The node is not nested here, because a schema may contain itself."""
 
     target: int
     written: str
-    common: Common = Common()
 
 
 Node: TypeAlias = (

@@ -21,27 +21,27 @@ from starlette.routing import Route
 
 from headgate.registry.schemas import Schema
 from headgate.registry.server import errors, requests, rules
-from headgate.registry.server.requests import Call, Json, Raw, Users, subject_name, version_number
-from headgate.registry.server.rules import CompatibilityCheck, Registration, check_level
 from headgate.registry.server.store import Store, StoredVersion, Tables, Visibility, parse_stored
 from headgate.schema.written import SchemaFormat
 
 # The version of Confluent's API. Clients decide by it what a registry can do.
 API_VERSION = "7.9.0"
-_CLUSTER: Json = {"scope": {"path": [], "clusters": {"schema-registry-cluster": "headgate"}}, "id": ""}
+_CLUSTER: requests.Json = {"scope": {"path": [], "clusters": {"schema-registry-cluster": "headgate"}}, "id": ""}
 
 _TYPES = (SchemaFormat.JSON, SchemaFormat.PROTOBUF, SchemaFormat.AVRO)
 
-Handler: TypeAlias = Callable[[Tables, Call], "Json | Raw"]
+Handler: TypeAlias = Callable[[Tables, requests.Call], "requests.Json | requests.Raw"]
 
 log = logging.getLogger(__name__)
 
 
-def create_app(store: Store, *, users: Users | None = None, check: CompatibilityCheck = check_level) -> Starlette:
+def create_app(
+    store: Store, *, users: requests.Users | None = None, check: rules.CompatibilityCheck = rules.check_level
+) -> Starlette:
     """The registry as an ASGI application. `check` decides about compatibility, for registering and for the
     compatibility resource."""
     app = Starlette(
-        routes=_routes(store, Registration(check), users or Users()),
+        routes=_routes(store, rules.Registration(check), users or requests.Users()),
         middleware=[Middleware(requests.EncodedPaths)],
         exception_handlers={HTTPException: _no_such_path, Exception: _bug},
     )
@@ -49,14 +49,14 @@ def create_app(store: Store, *, users: Users | None = None, check: Compatibility
     return app
 
 
-def _routes(store: Store, registration: Registration, users: Users) -> list[Route]:
+def _routes(store: Store, registration: rules.Registration, users: requests.Users) -> list[Route]:
     """All paths. The tables are opened for each handler in one transaction."""
 
     def route(method: str, path: str, handler: Handler, *, writes: bool | None = None) -> Route:
         """Every method but GET writes, unless `writes` says otherwise. Writing needs the right to write."""
         changes = method != "GET" if writes is None else writes
 
-        def run(call: Call) -> Json | Raw:
+        def run(call: requests.Call) -> requests.Json | requests.Raw:
             with store.writing() if changes else store.reading() as tables:
                 return handler(tables, call)
 
@@ -103,13 +103,13 @@ def _routes(store: Store, registration: Registration, users: Users) -> list[Rout
 # --- subjects and their versions
 
 
-def _list_subjects(tables: Tables, call: Call) -> Json:
+def _list_subjects(tables: Tables, call: requests.Call) -> requests.Json:
     prefix = requests.subject_prefix(call.query.get("subjectPrefix", ""))
     return call.page(tables.subjects(prefix, _visibility(call)))
 
 
-def _list_versions(tables: Tables, call: Call) -> Json:
-    subject, visibility = subject_name(call.path["subject"]), _visibility(call)
+def _list_versions(tables: Tables, call: requests.Call) -> requests.Json:
+    subject, visibility = requests.subject_name(call.path["subject"]), _visibility(call)
     found = tables.versions(subject, visibility)
     if not found:
         # A subject without deleted versions exists, so asking for its deleted versions is no error.
@@ -117,24 +117,24 @@ def _list_versions(tables: Tables, call: Call) -> Json:
     return call.page(tuple(version.version for version in found))
 
 
-def _read_version(tables: Tables, call: Call) -> Json:
+def _read_version(tables: Tables, call: requests.Call) -> requests.Json:
     version = _named(tables, call, _visibility(call))
     return requests.version_answer(version, _formatted(tables, version.schema, call))
 
 
-def _read_text_of_version(tables: Tables, call: Call) -> Raw:
-    return Raw(_formatted(tables, _named(tables, call, _visibility(call)).schema, call))
+def _read_text_of_version(tables: Tables, call: requests.Call) -> requests.Raw:
+    return requests.Raw(_formatted(tables, _named(tables, call, _visibility(call)).schema, call))
 
 
-def _referenced_by(tables: Tables, call: Call) -> Json:
+def _referenced_by(tables: Tables, call: requests.Call) -> requests.Json:
     version = _named(tables, call, Visibility.ALL)
     referring = tables.referring(version.subject, version.version, _visibility(call))
     return call.page(tuple(sorted({other.schema_id for other in referring})))
 
 
-def _register(registration: Registration, tables: Tables, call: Call) -> Json:
+def _register(registration: rules.Registration, tables: Tables, call: requests.Call) -> requests.Json:
     """Register a schema and answer with its id."""
-    subject, request = subject_name(call.path["subject"]), requests.schema_request(call.body)
+    subject, request = requests.subject_name(call.path["subject"]), requests.schema_request(call.body)
     version = registration.register(tables, subject, request, normalize=call.flag("normalize"))
     # Old clients refuse an answer with unknown names. New ones send this header.
     if call.headers.get("confluent-accept-unknown-properties", "").lower() == "true":
@@ -142,29 +142,29 @@ def _register(registration: Registration, tables: Tables, call: Call) -> Json:
     return {"id": version.schema_id}
 
 
-def _look_up(tables: Tables, call: Call) -> Json:
-    subject, schema = subject_name(call.path["subject"]), requests.schema_request(call.body).schema
+def _look_up(tables: Tables, call: requests.Call) -> requests.Json:
+    subject, schema = requests.subject_name(call.path["subject"]), requests.schema_request(call.body).schema
     normalize, visibility = call.flag("normalize"), _visibility(call)
     version = rules.look_up(tables, subject, schema, normalize=normalize, visibility=visibility)
     return requests.version_answer(version, _formatted(tables, version.schema, call))
 
 
-def _delete_version(tables: Tables, call: Call) -> Json:
-    subject, number = subject_name(call.path["subject"]), version_number(call.path["version"])
+def _delete_version(tables: Tables, call: requests.Call) -> requests.Json:
+    subject, number = requests.subject_name(call.path["subject"]), requests.version_number(call.path["version"])
     rules.refuse_if_read_only(tables, subject)
     return rules.delete_version(tables, subject, number, permanent=call.flag("permanent"))
 
 
-def _delete_subject(tables: Tables, call: Call) -> Json:
-    subject = subject_name(call.path["subject"])
+def _delete_subject(tables: Tables, call: requests.Call) -> requests.Json:
+    subject = requests.subject_name(call.path["subject"])
     rules.refuse_if_read_only(tables, subject)
     return [*rules.delete_subject(tables, subject, permanent=call.flag("permanent"))]
 
 
-def _test_compatibility(registration: Registration, tables: Tables, call: Call) -> Json:
+def _test_compatibility(registration: rules.Registration, tables: Tables, call: requests.Call) -> requests.Json:
     """Compare a schema with the version in the path. Without one, with those that registering would compare it with."""
-    verbose, subject = call.flag("verbose"), subject_name(call.path["subject"])
-    number = version_number(call.path["version"]) if "version" in call.path else None
+    verbose, subject = call.flag("verbose"), requests.subject_name(call.path["subject"])
+    number = requests.version_number(call.path["version"]) if "version" in call.path else None
     schema = requests.schema_request(call.body).schema
     try:
         reasons = registration.verdict(tables, subject, schema, number, normalize=call.flag("normalize"))
@@ -173,28 +173,28 @@ def _test_compatibility(registration: Registration, tables: Tables, call: Call) 
         if not verbose:
             raise
         reasons = (refusal.message(),)
-    answer: dict[str, Json] = {"is_compatible": not reasons}
+    answer: dict[str, requests.Json] = {"is_compatible": not reasons}
     return {**answer, "messages": [*reasons]} if verbose else answer
 
 
-def _named(tables: Tables, call: Call, visibility: Visibility) -> StoredVersion:
-    subject, number = subject_name(call.path["subject"]), version_number(call.path["version"])
+def _named(tables: Tables, call: requests.Call, visibility: Visibility) -> StoredVersion:
+    subject, number = requests.subject_name(call.path["subject"]), requests.version_number(call.path["version"])
     return rules.find_version(tables, subject, number, visibility)
 
 
-def _visibility(call: Call) -> Visibility:
+def _visibility(call: requests.Call) -> Visibility:
     """`deletedOnly` takes precedence over `deleted`."""
     return Visibility.DELETED if call.flag("deletedOnly") else _all_or_live(call)
 
 
-def _all_or_live(call: Call) -> Visibility:
+def _all_or_live(call: requests.Call) -> Visibility:
     return Visibility.ALL if call.flag("deleted") else Visibility.LIVE
 
 
 # --- schemas by id
 
 
-def _list_schemas(tables: Tables, call: Call) -> Json:
+def _list_schemas(tables: Tables, call: requests.Call) -> requests.Json:
     prefix = requests.subject_prefix(call.query.get("subjectPrefix", ""))
     found = tables.all_versions(prefix, _all_or_live(call))
     if call.flag("latestOnly"):
@@ -202,26 +202,26 @@ def _list_schemas(tables: Tables, call: Call) -> Json:
     return call.page(tuple(requests.version_answer(version, version.schema.text) for version in found))
 
 
-def _read_schema(tables: Tables, call: Call) -> Json:
+def _read_schema(tables: Tables, call: requests.Call) -> requests.Json:
     schema = _known(tables, call)
     answer = requests.schema_answer(schema, _formatted(tables, schema, call))
     return {**answer, "maxId": tables.highest_id()} if call.flag("fetchMaxId") else answer
 
 
-def _read_text_of_id(tables: Tables, call: Call) -> Raw:
-    return Raw(_formatted(tables, _known(tables, call), call))
+def _read_text_of_id(tables: Tables, call: requests.Call) -> requests.Raw:
+    return requests.Raw(_formatted(tables, _known(tables, call), call))
 
 
-def _subjects_of_id(tables: Tables, call: Call) -> Json:
+def _subjects_of_id(tables: Tables, call: requests.Call) -> requests.Json:
     return call.page(tuple(dict.fromkeys(version.subject for version in _with_id(tables, call))))
 
 
-def _versions_of_id(tables: Tables, call: Call) -> Json:
+def _versions_of_id(tables: Tables, call: requests.Call) -> requests.Json:
     found = _with_id(tables, call)
     return call.page(tuple({"subject": version.subject, "version": version.version} for version in found))
 
 
-def _with_id(tables: Tables, call: Call) -> tuple[StoredVersion, ...]:
+def _with_id(tables: Tables, call: requests.Call) -> tuple[StoredVersion, ...]:
     """The versions that have the id. An id that only deleted versions have exists, but none of them is listed."""
     _known(tables, call)
     only = call.query.get("subject")
@@ -229,7 +229,7 @@ def _with_id(tables: Tables, call: Call) -> tuple[StoredVersion, ...]:
     return tuple(version for version in found if only in (None, version.subject))
 
 
-def _known(tables: Tables, call: Call) -> Schema:
+def _known(tables: Tables, call: requests.Call) -> Schema:
     """An id stays readable while any version has it, even a deleted one, because records still contain it."""
     schema = tables.schema(_id(call))
     if schema is None:
@@ -237,14 +237,14 @@ def _known(tables: Tables, call: Call) -> Schema:
     return schema
 
 
-def _id(call: Call) -> int:
+def _id(call: requests.Call) -> int:
     text = call.path["id"]
     if not text.isascii() or not text.isdigit() or len(text) > 10:
         raise errors.UnreadableRequest(f'"{text[:40]}" is no schema id')
     return int(text)
 
 
-def _formatted(tables: Tables, schema: Schema, call: Call) -> str:
+def _formatted(tables: Tables, schema: Schema, call: requests.Call) -> str:
     """The stored text of a schema. With `format=serialized`, its Protobuf descriptor in base64."""
     form = call.query.get("format", "")
     if form == "serialized":
@@ -257,40 +257,40 @@ def _formatted(tables: Tables, schema: Schema, call: Call) -> str:
 # --- settings of the registry, or of the subject in the path
 
 
-def _read_config(tables: Tables, call: Call) -> Json:
+def _read_config(tables: Tables, call: requests.Call) -> requests.Json:
     find = rules.config_in_scope if call.flag("defaultToGlobal") else rules.own_config
     return requests.config_answer(find(tables, _setting_subject(call)), "compatibilityLevel")
 
 
-def _put_config(tables: Tables, call: Call) -> Json:
+def _put_config(tables: Tables, call: requests.Call) -> requests.Json:
     change = requests.config_change(call.body)
     rules.put_config(tables, _setting_subject(call), change)
     return requests.config_answer(change, "compatibility")
 
 
-def _drop_config(tables: Tables, call: Call) -> Json:
+def _drop_config(tables: Tables, call: requests.Call) -> requests.Json:
     return requests.config_answer(rules.drop_config(tables, _setting_subject(call)), "compatibilityLevel")
 
 
-def _read_mode(tables: Tables, call: Call) -> Json:
+def _read_mode(tables: Tables, call: requests.Call) -> requests.Json:
     find = rules.mode_in_scope if call.flag("defaultToGlobal") else rules.own_mode
     return {"mode": find(tables, _setting_subject(call))}
 
 
-def _put_mode(tables: Tables, call: Call) -> Json:
+def _put_mode(tables: Tables, call: requests.Call) -> requests.Json:
     mode = requests.mode_change(call.body)
     rules.put_mode(tables, _setting_subject(call), mode, force=call.flag("force"))
     return {"mode": mode}
 
 
-def _drop_mode(tables: Tables, call: Call) -> Json:
+def _drop_mode(tables: Tables, call: requests.Call) -> requests.Json:
     return {"mode": rules.drop_mode(tables, _setting_subject(call))}
 
 
-def _setting_subject(call: Call) -> str | None:
+def _setting_subject(call: requests.Call) -> str | None:
     """None for the whole registry. The default context, written `:.:`, means the whole registry as well."""
     name = call.path.get("subject", ":.:")
-    return None if name == ":.:" else subject_name(name)
+    return None if name == ":.:" else requests.subject_name(name)
 
 
 # --- failures

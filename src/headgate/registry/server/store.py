@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -219,34 +220,6 @@ def _as_lists(references: tuple[Reference, ...]) -> list[list[object]]:
 FILE_NAME = "registry.sqlite"
 FORMAT = 1
 
-_TABLES = """
-CREATE TABLE schemas (
-  id          INTEGER PRIMARY KEY AUTOINCREMENT,  -- AUTOINCREMENT: an id is never given twice
-  type        TEXT NOT NULL,
-  text        TEXT,                               -- NULL: forgotten, no version has it any more
-  refs        TEXT NOT NULL,                      -- JSON: [[name, subject, version], ...]
-  fingerprint TEXT NOT NULL,
-  normalized  TEXT NOT NULL                       -- fingerprint of the normalized schema
-);
-CREATE INDEX schemas_fingerprint ON schemas (fingerprint);
-CREATE TABLE versions (
-  subject TEXT NOT NULL,
-  version INTEGER NOT NULL,
-  id      INTEGER NOT NULL REFERENCES schemas (id),
-  deleted INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (subject, version)
-) WITHOUT ROWID;
-CREATE INDEX versions_id ON versions (id);
-CREATE TABLE uses (                               -- schema id refers to a version of a subject
-  id      INTEGER NOT NULL REFERENCES schemas (id),
-  subject TEXT NOT NULL,
-  version INTEGER NOT NULL,
-  PRIMARY KEY (subject, version, id)
-) WITHOUT ROWID;
-CREATE TABLE configs (subject TEXT PRIMARY KEY, level TEXT, normalize INTEGER) WITHOUT ROWID;
-CREATE TABLE modes (subject TEXT PRIMARY KEY, mode TEXT NOT NULL) WITHOUT ROWID;
-"""
-
 
 class Store:
     """A folder with the registry's file. Safe to use from several threads and from several processes."""
@@ -312,7 +285,7 @@ class Store:
         with _transaction(self._writer, "BEGIN IMMEDIATE"):
             (found,) = self._writer.execute("PRAGMA user_version").fetchone()
             if found == 0:
-                for statement in _TABLES.split(";\n"):
+                for statement in (files("headgate.registry.server") / "tables.sql").read_text("utf-8").split(";\n"):
                     self._writer.execute(statement)
                 self._writer.execute(f"PRAGMA user_version = {FORMAT}")
             elif found != FORMAT:

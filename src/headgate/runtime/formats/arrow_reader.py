@@ -17,9 +17,7 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql import types as spark
+from pyspark.sql import Column, functions as F, types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 

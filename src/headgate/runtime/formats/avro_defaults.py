@@ -11,25 +11,12 @@ from dataclasses import replace
 from itertools import count
 
 from headgate.schema import types as t
+from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.defaults import avro_default
 from headgate.schema.formats.avro.read import read_tree
-from headgate.schema.formats.avro.tree import (
-    Array,
-    AvroType,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Name,
-    Primitive,
-    Record,
-    Union,
-    rebuild,
-    values_of,
-)
 
 
-def with_defaults(reader: AvroType, versions: Sequence[AvroType], target: t.Type) -> AvroType:
+def with_defaults(reader: tree.AvroType, versions: Sequence[tree.AvroType], target: t.Type) -> tree.AvroType:
     """The reader with all fields of the target. ``versions`` are the trees of all versions, oldest first: a field that the
     reader lacks is taken from the first that has it. A union of several types stays as it is."""
     return _Filling().node(reader, versions, target)
@@ -39,27 +26,27 @@ class _Filling:
     def __init__(self) -> None:
         self._numbers = count(1)
 
-    def node(self, node: AvroType, versions: Sequence[AvroType], target: t.Type) -> AvroType:
+    def node(self, node: tree.AvroType, versions: Sequence[tree.AvroType], target: t.Type) -> tree.AvroType:
         match node, target:
-            case Union(), _ if len(values_of(node)) == 1:
-                value = values_of(node)[0]
+            case tree.Union(), _ if len(tree.values_of(node)) == 1:
+                value = tree.values_of(node)[0]
                 made = self.node(value, versions, target)
-                return Union(tuple(made if branch is value else branch for branch in node.branches))
-            case Record(), t.Record():
+                return tree.Union(tuple(made if branch is value else branch for branch in node.branches))
+            case tree.Record(), t.Record():
                 return self._record(node, versions, target)
-            case Array(), t.Array():
-                items = [one.items for one in map(_value, versions) if isinstance(one, Array)]
+            case tree.Array(), t.Array():
+                items = [one.items for one in map(_value, versions) if isinstance(one, tree.Array)]
                 return replace(node, items=self.node(node.items, items, target.element))
-            case Map(), t.Map():
-                values = [one.values for one in map(_value, versions) if isinstance(one, Map)]
+            case tree.Map(), t.Map():
+                values = [one.values for one in map(_value, versions) if isinstance(one, tree.Map)]
                 return replace(node, values=self.node(node.values, values, target.value))
             case _:
                 return node
 
-    def _record(self, node: Record, versions: Sequence[AvroType], target: t.Record) -> Record:
-        records = [one for one in map(_value, versions) if isinstance(one, Record)]
+    def _record(self, node: tree.Record, versions: Sequence[tree.AvroType], target: t.Record) -> tree.Record:
+        records = [one for one in map(_value, versions) if isinstance(one, tree.Record)]
         known = {member.name: member for member in node.fields}
-        others: dict[str, list[Field]] = {}
+        others: dict[str, list[tree.Field]] = {}
         for member in (member for record in records for member in record.fields):
             others.setdefault(member.name, []).append(member)
         fields = [self._field(member, others.get(name, []), target) for name, member in known.items()]
@@ -68,50 +55,50 @@ class _Filling:
                 added = replace(members[0], type=self._own_names(members[0].type), aliases=())
                 made = self._field(added, members, target)
                 # A schema that is not followed may lack a field that is never null elsewhere.
-                fields.append(made if made.has_default else _nullable(made, *values_of(made.type)[:1]))
+                fields.append(made if made.has_default else _nullable(made, *tree.values_of(made.type)[:1]))
         return replace(node, fields=tuple(fields))
 
-    def _field(self, member: Field, others: Sequence[Field], target: t.Record) -> Field:
+    def _field(self, member: tree.Field, others: Sequence[tree.Field], target: t.Record) -> tree.Field:
         wanted = target.field(member.name)
-        if wanted is None or len(values_of(member.type)) != 1:
+        if wanted is None or len(tree.values_of(member.type)) != 1:
             oldest = others[0] if others else member
             return replace(member, has_default=oldest.has_default, default=oldest.default)
         inner = self.node(member.type, [other.type for other in others], wanted.type)
-        value = values_of(inner)[0]
+        value = tree.values_of(inner)[0]
         if wanted.default is not None:
             try:
                 default = avro_default(wanted.default, value, read_tree(value))
             except ValueError:  # the reader's type is narrower than the target's
                 return _nullable(member, value)
             # Up to Avro 1.11 a default is a value of the first branch.
-            type_ = Union((value, Primitive("null"))) if wanted.nullable else value
+            type_ = tree.Union((value, tree.Primitive("null"))) if wanted.nullable else value
             return replace(member, type=type_, has_default=True, default=default)
         if wanted.nullable:
             return _nullable(member, value)
         return replace(member, type=inner, has_default=False, default=None)
 
-    def _own_names(self, node: AvroType) -> AvroType:
+    def _own_names(self, node: tree.AvroType) -> tree.AvroType:
         """The type with names that no writer has. Avro does not compare them: no writer has the field."""
 
-        def renamed(one: AvroType) -> AvroType:
-            if isinstance(one, Record | Enum | Fixed):
-                return replace(one, name=Name(f"headgate_added_{next(self._numbers)}"), aliases=())
+        def renamed(one: tree.AvroType) -> tree.AvroType:
+            if isinstance(one, tree.Record | tree.Enum | tree.Fixed):
+                return replace(one, name=tree.Name(f"headgate_added_{next(self._numbers)}"), aliases=())
             return one
 
-        return rebuild(node, renamed)
+        return tree.rebuild(node, renamed)
 
 
-def _nullable(member: Field, value: AvroType) -> Field:
-    return replace(member, type=Union((Primitive("null"), value)), has_default=True, default=None)
+def _nullable(member: tree.Field, value: tree.AvroType) -> tree.Field:
+    return replace(member, type=tree.Union((tree.Primitive("null"), value)), has_default=True, default=None)
 
 
-def _columns(member: Field, target: t.Record) -> bool:
+def _columns(member: tree.Field, target: t.Record) -> bool:
     """Whether the target has the field. A union of several types has a column for each of them."""
-    several = len(values_of(member.type)) > 1
+    several = len(tree.values_of(member.type)) > 1
     return target.field(f"{member.name}1" if several else member.name) is not None
 
 
-def _value(node: AvroType) -> AvroType:
+def _value(node: tree.AvroType) -> tree.AvroType:
     """The type of a place besides null. A union of several types stays as it is."""
-    values = values_of(node)
+    values = tree.values_of(node)
     return values[0] if len(values) == 1 else node

@@ -13,22 +13,8 @@ from dataclasses import dataclass, replace
 from headgate.runtime.formats.avro_plan import is_same, meaning
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.merge import can_hold
+from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.read import PRIMITIVES, annotated, annotated_fixed
-from headgate.schema.formats.avro.tree import (
-    Array,
-    AvroType,
-    Enum,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    Union,
-    branches_of,
-    is_null,
-    kind_of,
-    walk,
-)
 from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Bytes, Json, Text, Type, Uuid
 
@@ -49,7 +35,7 @@ class LogicalTypeConflict(Exception):
         self.path = path
 
 
-def with_writer_logical_types(writer: AvroType, reader: AvroType) -> AvroType:
+def with_writer_logical_types(writer: tree.AvroType, reader: tree.AvroType) -> tree.AvroType:
     """The reader with the logical types of the writer; the reader itself if they are the same.
 
     The reader must not contain itself; the writer may. Raises LogicalTypeConflict.
@@ -63,10 +49,10 @@ class _Walk:
 
     aliases: Mapping[tuple[str, str], str]
 
-    def place(self, writer: AvroType, reader: AvroType, path: str) -> AvroType:
-        options = branches_of(reader)
-        made: dict[int, AvroType] = {}
-        for branch in branches_of(writer):
+    def place(self, writer: tree.AvroType, reader: tree.AvroType, path: str) -> tree.AvroType:
+        options = tree.branches_of(reader)
+        made: dict[int, tree.AvroType] = {}
+        for branch in tree.branches_of(writer):
             chosen = self._chosen(branch, options)
             for number in chosen:
                 found = self._type(branch, options[number], path)
@@ -77,35 +63,35 @@ class _Walk:
         if all(found is options[number] for number, found in made.items()):
             return reader
         together = tuple(made.get(number, option) for number, option in enumerate(options))
-        return Union(together) if isinstance(reader, Union) else together[0]
+        return tree.Union(together) if isinstance(reader, tree.Union) else together[0]
 
-    def _chosen(self, writer: AvroType, options: Sequence[AvroType]) -> list[int]:
+    def _chosen(self, writer: tree.AvroType, options: Sequence[tree.AvroType]) -> list[int]:
         """The reader's branches that Avro may take for a value; none if such a value cannot be read."""
-        kind = kind_of(writer)
-        alike = [number for number, option in enumerate(options) if kind_of(option) == kind]
-        if isinstance(writer, Record | Enum | Fixed):
+        kind = tree.kind_of(writer)
+        alike = [number for number, option in enumerate(options) if tree.kind_of(option) == kind]
+        if isinstance(writer, tree.Record | tree.Enum | tree.Fixed):
             name = self._name(writer)
             same = [number for number in alike if _full_name(options[number]) == name]
-            return same[:1] or (alike if isinstance(writer, Record) else [])
-        promoted = [n for n, option in enumerate(options) if kind_of(option) in PROMOTED.get(kind, ())]
+            return same[:1] or (alike if isinstance(writer, tree.Record) else [])
+        promoted = [n for n, option in enumerate(options) if tree.kind_of(option) in PROMOTED.get(kind, ())]
         return (alike or promoted)[:1]
 
-    def _type(self, writer: AvroType, reader: AvroType, path: str) -> AvroType:
+    def _type(self, writer: tree.AvroType, reader: tree.AvroType, path: str) -> tree.AvroType:
         match writer, reader:
-            case Record(), Record():
+            case tree.Record(), tree.Record():
                 return self._record(writer, reader, path)
-            case Array(), Array():
+            case tree.Array(), tree.Array():
                 items = self.place(writer.items, reader.items, element_path(path))
                 return reader if items is reader.items else replace(reader, items=items)
-            case Map(), Map():
+            case tree.Map(), tree.Map():
                 values = self.place(writer.values, reader.values, value_path(path))
                 return reader if values is reader.values else replace(reader, values=values)
-            case ((Primitive() | Fixed()), (Primitive() | Fixed())) if not is_null(writer):
+            case ((tree.Primitive() | tree.Fixed()), (tree.Primitive() | tree.Fixed())) if not tree.is_null(writer):
                 return _leaf(writer, reader, path)
             case _:
                 return reader
 
-    def _record(self, writer: Record, reader: Record, path: str) -> Record:
+    def _record(self, writer: tree.Record, reader: tree.Record, path: str) -> tree.Record:
         name = self._name(writer)
         written = {self.aliases.get((name, f.name), f.name): f.type for f in writer.fields}
         fields = []
@@ -120,30 +106,30 @@ class _Walk:
         changed = any(made is not wanted for made, wanted in zip(fields, reader.fields, strict=True))
         return replace(reader, fields=tuple(fields)) if changed else reader
 
-    def _name(self, writer: Named) -> str:
+    def _name(self, writer: tree.Named) -> str:
         return self.aliases.get(("", writer.name.full), writer.name.full)
 
 
-def _full_name(node: AvroType) -> str:
-    return node.name.full if isinstance(node, Record | Enum | Fixed) else ""
+def _full_name(node: tree.AvroType) -> str:
+    return node.name.full if isinstance(node, tree.Record | tree.Enum | tree.Fixed) else ""
 
 
-def _aliases(reader: AvroType) -> Iterator[tuple[tuple[str, str], str]]:
+def _aliases(reader: tree.AvroType) -> Iterator[tuple[tuple[str, str], str]]:
     """The reader's names by the names that a writer may use: types beside an empty text, fields beside their record."""
-    for node in walk(reader):
-        if isinstance(node, Record | Enum | Fixed):
+    for node in tree.walk(reader):
+        if isinstance(node, tree.Record | tree.Enum | tree.Fixed):
             yield from ((("", alias), node.name.full) for alias in node.aliases)
-        if isinstance(node, Record):
+        if isinstance(node, tree.Record):
             yield from (((node.name.full, alias), f.name) for f in node.fields for alias in f.aliases)
 
 
-def _leaf(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> AvroType:
-    if (kind_of(writer), meaning(writer)) == (kind_of(reader), meaning(reader)):
+def _leaf(writer: tree.Primitive | tree.Fixed, reader: tree.Primitive | tree.Fixed, path: str) -> tree.AvroType:
+    if (tree.kind_of(writer), meaning(writer)) == (tree.kind_of(reader), meaning(reader)):
         return reader
     have, want = _neutral(writer, path), _neutral(reader, path)
     if have is None or want is None:
         raise LogicalTypeConflict(path)
-    is_text = kind_of(writer) == kind_of(reader) == "string" and isinstance(want, Text | Uuid | Json)
+    is_text = tree.kind_of(writer) == tree.kind_of(reader) == "string" and isinstance(want, Text | Uuid | Json)
     # Avro's own rules hold for plain types. Texts are checked after they were read.
     if is_text or (_is_plain(have) and _is_plain(want)):
         return reader
@@ -152,10 +138,10 @@ def _leaf(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> Av
     return writer
 
 
-def _neutral(node: Primitive | Fixed, path: str) -> Type | None:
+def _neutral(node: tree.Primitive | tree.Fixed, path: str) -> Type | None:
     """None for a decimal with more digits than any type here has."""
     try:
-        return annotated_fixed(node, path) if isinstance(node, Fixed) else annotated(node, path)
+        return annotated_fixed(node, path) if isinstance(node, tree.Fixed) else annotated(node, path)
     except SchemaError:
         return None
 

@@ -14,32 +14,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import fastavro
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from headgate.registry.wire import HEADER_LENGTH, header
-from headgate.runtime.formats import frame
-from headgate.runtime.formats.avro_checks import is_utf8, value_error
+from headgate.runtime.formats import avro_plan, frame
 from headgate.runtime.formats.avro_defaults import with_defaults
 from headgate.runtime.formats.avro_flatten import NestedRecord, find_nested, flatten, unflatten, without_leaves
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
-from headgate.runtime.formats.avro_plan import (
-    NameConflict,
-    contains_itself,
-    is_readable_as,
-    is_simple,
-    mark_ambiguous_unions,
-    merged_reader,
-    standalone,
-    to_json_text,
-    varint,
-    with_aliases,
-    with_known_names,
-    writer_tree,
-    writer_union,
-)
-from headgate.runtime.formats.avro_types import needs_conversion, to_columns
+from headgate.runtime.formats.avro_types import is_utf8, needs_conversion, to_columns, value_error
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_error
 from headgate.schema.encodings import SchemaEncoding, decoded_type, names_in, past_fields
@@ -169,7 +152,7 @@ def explain_malformed(data: bytes | None, writer: WrittenSchema | None) -> str:
 @lru_cache(maxsize=64)
 def _parsed(writer: WrittenSchema) -> fastavro.types.Schema:
     """A batch may have half a million malformed records of one schema."""
-    return fastavro.parse_schema(json.loads(to_json_text(writer_tree(writer))))
+    return fastavro.parse_schema(json.loads(avro_plan.to_json_text(avro_plan.writer_tree(writer))))
 
 
 # parts
@@ -195,7 +178,7 @@ class _Read:
         """The union branch of the record's schema id, as a varint; NULL for other ids, which makes the whole result NULL. The
         map lists the newest ids first, because Spark searches it from its beginning."""
         newest = sorted(self.ids, reverse=True)
-        pairs = [F.lit(part) for id_ in newest for part in (header(id_), varint(2 * self.branches[id_]))]
+        pairs = [F.lit(part) for id_ in newest for part in (header(id_), avro_plan.varint(2 * self.branches[id_]))]
         return F.try_element_at(F.create_map(*pairs), frame.header_of(data))
 
 
@@ -221,7 +204,7 @@ class _Part:
         by_union = [w for w in writers if reader.is_simple and w.is_simple]
         joined: list[_Version] = []
         if len(by_union) > 1:
-            union, members = writer_union([w.ended(self._nested) for w in by_union])
+            union, members = avro_plan.writer_union([w.ended(self._nested) for w in by_union])
             joined = [by_union[number] for number in members] if len(members) > 1 else []
         text = self._text(reader)
         reads = [_Read(self._text(w), text, w.ids) for w in writers if w not in joined]
@@ -230,7 +213,7 @@ class _Part:
 
     def _text(self, version: _Version) -> str:
         if version not in self._texts:
-            self._texts[version] = to_json_text(mark_ambiguous_unions(version.ended(self._nested)))
+            self._texts[version] = avro_plan.to_json_text(avro_plan.mark_ambiguous_unions(version.ended(self._nested)))
         return self._texts[version]
 
     def value(self, read: Column) -> Column:
@@ -257,15 +240,17 @@ class _Part:
 
 def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
     """All parts; and the ids that none of them reads, each with the path where its values mean something else."""
-    first, reader = _Version(_known_tree(side, side.first), []), _Version(writer_tree(side.first), [])
+    first, reader = _Version(_known_tree(side, side.first), []), _Version(avro_plan.writer_tree(side.first), [])
     newer = _by_shape(writers, lambda schema: _known_tree(side, schema), newer=True)
-    older = _by_shape(writers, writer_tree, newer=False, flat=reader.flat)
+    older = _by_shape(writers, avro_plan.writer_tree, newer=False, flat=reader.flat)
     for alike in (newer.pop(first.shape, None), older.pop(reader.shape, None)):
         first.ids += alike.ids if alike is not None else []
     frozen = _filled(reader, side)
     old, converted, conflicts = _by_logical_types(frozen, list(older.values()))
     merged = _merged(side) if newer else None
-    fitting = [w for w in newer.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)]
+    fitting = [
+        w for w in newer.values() if merged is not None and w.is_simple and avro_plan.is_readable_as(w.record, merged)
+    ]
     if merged is None or not fitting:
         parts = [_Part(MERGED, frozen, [first, *old])]
     else:
@@ -276,14 +261,14 @@ def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], d
 
 def _known_tree(side: SchemaEncoding, schema: WrittenSchema) -> AvroType:
     """The tree of a schema with the names that the side has for its fields."""
-    return with_known_names(writer_tree(schema), names_in(side, schema))
+    return avro_plan.with_known_names(avro_plan.writer_tree(schema), names_in(side, schema))
 
 
 def _filled(version: _Version, side: SchemaEncoding) -> _Version:
     """The version as a reader that has the defaults of all versions. Under PIN only Avro's own rules count."""
     if not side.fills and len(side.past) + len(side.schemas) == 1:
         return version
-    whole = with_aliases(_with_defaults(version.whole, side), past_fields(side))
+    whole = avro_plan.with_aliases(_with_defaults(version.whole, side), past_fields(side))
     return _Version(whole, [], version.flat)
 
 
@@ -304,11 +289,11 @@ def _by_logical_types(frozen: _Version, old: Sequence[_Version]) -> tuple[list[_
             if reader is frozen.whole and writer.flat == frozen.flat:
                 alike.append(writer)
                 continue
-            named = standalone(reader) if frozen.is_simple else reader
-            found.setdefault((to_json_text(named), writer.flat), (named, []))[1].append(writer)
+            named = avro_plan.standalone(reader) if frozen.is_simple else reader
+            found.setdefault((avro_plan.to_json_text(named), writer.flat), (named, []))[1].append(writer)
         except LogicalTypeConflict as conflict:
             conflicts |= dict.fromkeys(writer.ids, conflict.path)
-        except NameConflict:
+        except avro_plan.NameConflict:
             conflicts |= dict.fromkeys(writer.ids, ROOT)
     parts = []
     for (_, flat), (reader, writers) in found.items():
@@ -330,10 +315,10 @@ def _merged(side: SchemaEncoding) -> AvroType | None:
     schemas = [_Version(_known_tree(side, schema), []) for schema in side.schemas]
     if not all(schema.flat and schema.is_simple for schema in schemas):
         return None
-    merged = merged_reader([schema.whole for schema in schemas])
+    merged = avro_plan.merged_reader([schema.whole for schema in schemas])
     try:
-        named = None if merged is None else standalone(_with_defaults(merged, side))
-    except NameConflict:  # an enum that got a symbol in one place and not in another
+        named = None if merged is None else avro_plan.standalone(_with_defaults(merged, side))
+    except avro_plan.NameConflict:  # an enum that got a symbol in one place and not in another
         return None
     return named if named and to_spark(read_tree(named)) == to_spark(decoded_type(side).type) else None
 
@@ -349,8 +334,8 @@ class _Version:
     def __init__(self, whole: AvroType, ids: list[int], flat: bool = True) -> None:
         self.whole = whole
         self.ids = ids
-        self.is_simple = is_simple(whole)
-        self.flat = flat and _has_room_for_end(whole) and (self.is_simple or not contains_itself(whole))
+        self.is_simple = avro_plan.is_simple(whole)
+        self.flat = flat and _has_room_for_end(whole) and (self.is_simple or not avro_plan.contains_itself(whole))
         wrapped = Record(Name("headgate_wrapped"), (Field(WHOLE_FIELD, whole),))
         self.record = whole if self.flat and isinstance(whole, Record) else wrapped
 

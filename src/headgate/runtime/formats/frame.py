@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
 from headgate.registry.wire import HEADER_LENGTH, MAGIC, header
 from headgate.runtime.formats.side import WriterSchemas

@@ -8,7 +8,6 @@ pyarrow takes more than is exact (1.5 for an integer, a text for an array), so `
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -18,48 +17,17 @@ from typing import Any, Literal, TypeAlias
 import jiter
 import jsonschema_rs
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
-from headgate.runtime.formats.arrow_reader import (
-    Decoding,
-    InvalidBody,
-    NeedsExactRead,
-    Parsed,
-    arrow_type,
-    one_by_one,
-    stored,
-)
-from headgate.runtime.formats.json_validation import (
-    batch_validator,
-    check_exact,
-    check_kinds,
-    instance_path,
-    validator,
-)
+from headgate.runtime.formats import arrow_reader, json_validation
 from headgate.runtime.formats.side import NOT_UTF8
 from headgate.runtime.formats.text_readers import TextReader
+from headgate.schema import types as t
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.jsonschema.read import logical_titles
 from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.types import (
-    Array,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Json,
-    Map,
-    Real,
-    Record,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
-from headgate.schema.values import from_json
+from headgate.schema.values import CONNECT_MICROSECONDS, DAY, from_json, moment_of, to_json
 from headgate.schema.written import WrittenSchema
 
 
@@ -111,94 +79,79 @@ def error_text(error: ValueError) -> str:
 
 
 Convert: TypeAlias = Callable[[Any], Any]
-_TIMES = (Date, Time, Timestamp, TimestampTz)
-_OWN_FORM = (*_TIMES, Bytes, Uuid, Decimal, Json)  # pyarrow does not take these as JSON has them
-_EXACT = (Decimal, Json)  # types in which every digit counts
+_TIMES = (t.Date, t.Time, t.Timestamp, t.TimestampTz)
+_OWN_FORM = (*_TIMES, t.Bytes, t.Uuid, t.Decimal, t.Json)  # pyarrow does not take these as JSON has them
+_EXACT = (t.Decimal, t.Json)  # types in which every digit counts
 _BATCH = 1000  # documents that are validated together
 
-_DAY, _MILLIS, _MICROS = 86_400_000_000, 1000, 1
-_UNITS = {  # microseconds of a unit, by the title that Connect writes
-    "org.apache.kafka.connect.data.Date": _DAY,
-    "org.apache.kafka.connect.data.Time": _MILLIS,
-    "org.apache.kafka.connect.data.Timestamp": _MILLIS,
-    "io.debezium.time.Date": _DAY,
-    "io.debezium.time.Time": _MILLIS,
-    "io.debezium.time.MicroTime": _MICROS,
-    "io.debezium.time.Timestamp": _MILLIS,
-    "io.debezium.time.MicroTimestamp": _MICROS,
-}
-_EPOCH = dt.datetime(1970, 1, 1)
 
-
-def json_decoder(decoding: Decoding, writer: WrittenSchema) -> JsonDecoder:
+def json_decoder(decoding: arrow_reader.Decoding, writer: WrittenSchema) -> JsonDecoder:
     return JsonDecoder(decoding, writer)
 
 
 class JsonDecoder:
-    def __init__(self, decoding: Decoding, writer: WrittenSchema) -> None:
+    def __init__(self, decoding: arrow_reader.Decoding, writer: WrittenSchema) -> None:
         self._target = decoding.target
         self._writer = writer
-        self._arrow = arrow_type(decoding.target)
-        self._check_kinds = check_kinds(decoding.target.type)
+        self._arrow = arrow_reader.arrow_type(decoding.target)
+        self._check_kinds = json_validation.check_kinds(decoding.target.type)
         leaves = _leaves(decoding.target.type)
         self._mode: Literal["decimal", "float"] = (
             "decimal" if any(isinstance(leaf, _EXACT) for leaf in leaves) else "float"
         )
         titles = _titles(writer)
         self._fill = _filler(decoding.target.type)
-        own = (*_OWN_FORM, Real, Double) if self._mode == "decimal" else _OWN_FORM
-        self._convert = _converter(decoding.target.type, ROOT, lambda t, p: _checked_cast(t, p, own, titles))
-        self._convert_times = _converter(decoding.target.type, ROOT, lambda t, p: _time_converter(t, titles.get(p)))
+        own = (*_OWN_FORM, t.Real, t.Double) if self._mode == "decimal" else _OWN_FORM
+        self._convert = _converter(decoding.target.type, ROOT, lambda type_, p: _checked_cast(type_, p, own, titles))
+        self._convert_times = _converter(
+            decoding.target.type, ROOT, lambda type_, p: _time_converter(type_, titles.get(p))
+        )
 
         self._read: Callable[[bytes], Any] = partial(
-            jiter.from_json,
-            float_mode=self._mode,
-            catch_duplicate_keys=True,
-            allow_inf_nan=False,
-            cache_mode="keys",
+            jiter.from_json, float_mode=self._mode, catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys"
         )
 
     @cached_property
     def _validator(self) -> Any:
         """Raises InvalidBody if the schema itself cannot be used. Then only its own records are bad."""
         try:
-            return validator(self._writer)
+            return json_validation.validator(self._writer)
         except (ValueError, jsonschema_rs.ReferencingError) as wrong:
-            raise InvalidBody("the schema that it names cannot be used to check it") from wrong
+            raise arrow_reader.InvalidBody("the schema that it names cannot be used to check it") from wrong
 
     @cached_property
     def _batch_validator(self) -> Any:
-        return batch_validator(self._writer)
+        return json_validation.batch_validator(self._writer)
 
-    def parse(self, bodies: list[bytes]) -> Parsed:
+    def parse(self, bodies: list[bytes]) -> arrow_reader.Parsed:
         """In batches of limited size: if one document of a batch is bad, all of the batch are parsed one by one."""
         made: list[Any] = []
-        wrong: dict[int, InvalidBody | NeedsExactRead] = {}
+        wrong: dict[int, arrow_reader.InvalidBody | arrow_reader.NeedsExactRead] = {}
         for start in range(0, len(bodies), _BATCH):
             parsed, bad = self._parsed(bodies[start : start + _BATCH])
             made += parsed
             wrong |= {start + number: trouble for number, trouble in bad.items()}
         return made, wrong
 
-    def _parsed(self, bodies: list[bytes]) -> Parsed:
+    def _parsed(self, bodies: list[bytes]) -> arrow_reader.Parsed:
         many = self._batch_validator
         try:
             documents = list(map(self._read, bodies)) if many is not None else []
         except ValueError:
             many = None
         if many is None or not many.is_valid(documents):
-            return one_by_one(self._parse_one, bodies)
+            return arrow_reader.one_by_one(self._parse_one, bodies)
         if self._convert is None and self._fill is None:
             return documents, {}
-        return one_by_one(self._converted, documents)
+        return arrow_reader.one_by_one(self._converted, documents)
 
     def _parse_one(self, body: bytes) -> object:
         try:
             document = self._read(body)
         except ValueError as error:
-            raise InvalidBody(error_text(error)) from None
+            raise arrow_reader.InvalidBody(error_text(error)) from None
         if not self._validator.is_valid(document):
-            raise NeedsExactRead
+            raise arrow_reader.NeedsExactRead
         return self._converted(document)
 
     def _converted(self, document: object) -> object:
@@ -209,20 +162,22 @@ class JsonDecoder:
                 document = self._fill(document)
             return document if self._convert is None else self._convert(document)
         except (ValueDoesNotFit, AttributeError, TypeError):
-            raise NeedsExactRead from None
+            raise arrow_reader.NeedsExactRead from None
 
     def columns(self, parsed: list[Any]) -> pa.Array:
         self._check_kinds(parsed)
         made = pa.array(parsed, self._arrow)
-        check_exact(made, self._target.type, self._target.nullable)
+        json_validation.check_exact(made, self._target.type, self._target.nullable)
         return made
 
     def exact(self, body: bytes) -> pa.Array:
         document: Any = jiter.from_json(body, float_mode="decimal", catch_duplicate_keys=True)
         wrong = next(iter(self._validator.iter_errors(document)), None)
         if wrong is not None:
-            path = instance_path(wrong.instance_path, self._target.type)
-            raise InvalidBody(f'what is at {path} is against "{wrong.schema_path[-1]}" of its schema{_missing(wrong)}')
+            path = json_validation.instance_path(wrong.instance_path, self._target.type)
+            raise arrow_reader.InvalidBody(
+                f'what is at {path} is against "{wrong.schema_path[-1]}" of its schema{_missing(wrong)}'
+            )
         if document is None and self._target.nullable:
             return pa.nulls(1, self._arrow)
         try:
@@ -230,11 +185,11 @@ class JsonDecoder:
                 document = self._fill(document)
             dated = self._convert_times(document) if self._convert_times is not None else document
             value = from_json(dated, self._target.type)
-            return pa.array([stored(value, self._target.type)], self._arrow)
+            return pa.array([arrow_reader.stored(value, self._target.type)], self._arrow)
         except ValueDoesNotFit as misfit:
-            raise InvalidBody(misfit.message()) from None
+            raise arrow_reader.InvalidBody(misfit.message()) from None
         except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError):
-            raise InvalidBody("it does not fit the type of the source") from None
+            raise arrow_reader.InvalidBody("it does not fit the type of the source") from None
 
 
 def _missing(wrong: Any) -> str:
@@ -249,11 +204,11 @@ def _titles(writer: WrittenSchema) -> Mapping[str, str]:
         return {}
 
 
-def _leaves(type_: Type) -> list[Type]:
+def _leaves(type_: t.Type) -> list[t.Type]:
     match type_:
-        case Record(fields):
+        case t.Record(fields):
             return [leaf for field in fields for leaf in _leaves(field.type)]
-        case Array(inner) | Map(inner):
+        case t.Array(inner) | t.Map(inner):
             return _leaves(inner)
         case _:
             return [type_]
@@ -262,17 +217,17 @@ def _leaves(type_: Type) -> list[Type]:
 # conversion of documents in place
 
 
-def _filler(type_: Type) -> Convert | None:
+def _filler(type_: t.Type) -> Convert | None:
     """A function that puts the defaults of absent properties into a document; None if no property has a default."""
     match type_:
-        case Record(fields):
+        case t.Record(fields):
             defaults = [(f.name, f.default) for f in fields if f.default is not None]
             inner = [(f.name, change) for f in fields if (change := _filler(f.type)) is not None]
             return _fill_record(defaults, inner) if defaults or inner else None
-        case Array(element):
+        case t.Array(element):
             change = _filler(element)
             return None if change is None else _convert_array(change)
-        case Map(value):
+        case t.Map(value):
             change = _filler(value)
             return None if change is None else _convert_map(change)
         case _:
@@ -291,18 +246,18 @@ def _fill_record(defaults: list[tuple[str, str]], inner: list[tuple[str, Convert
     return filled
 
 
-def _converter(type_: Type, path: str, leaf: Callable[[Type, str], Convert | None]) -> Convert | None:
+def _converter(type_: t.Type, path: str, leaf: Callable[[t.Type, str], Convert | None]) -> Convert | None:
     """A function that converts a document in place, with what ``leaf`` gives for a type and its path; None if there is
     nothing to convert. Nulls stay. The function raises AttributeError or TypeError for a document of another form."""
     match type_:
-        case Record(fields):
+        case t.Record(fields):
             inner = [(f.name, _converter(f.type, field_path(path, f.name), leaf)) for f in fields]
             changes = [(name, change) for name, change in inner if change is not None]
             return _convert_record(changes) if changes else None
-        case Array(element):
+        case t.Array(element):
             change = _converter(element, element_path(path), leaf)
             return None if change is None else _convert_array(change)
-        case Map(value):
+        case t.Map(value):
             change = _converter(value, value_path(path), leaf)
             return None if change is None else _convert_map(change)
         case _:
@@ -336,39 +291,30 @@ def _convert_map(change: Convert) -> Convert:
     return changed
 
 
-def _checked_cast(type_: Type, path: str, own: tuple[type, ...], titles: Mapping[str, str]) -> Convert | None:
+def _checked_cast(type_: t.Type, path: str, own: tuple[type, ...], titles: Mapping[str, str]) -> Convert | None:
     """For a type whose values pyarrow does not take as JSON has them: the checked cast."""
     if not isinstance(type_, own):
         return None
     moment = _time_converter(type_, titles.get(path))
     if moment is not None:
         return lambda value: from_json(moment(value), type_, path)
-    if isinstance(type_, Uuid):
+    if isinstance(type_, t.Uuid):
         return lambda value: str(from_json(value, type_, path))
     return lambda value: from_json(value, type_, path)
 
 
-def _time_converter(type_: Type, title: str | None) -> Convert | None:
-    """A date or time that is counted in whole numbers -> its ISO form."""
-    if title not in _UNITS or not isinstance(type_, _TIMES):
+def _time_converter(type_: t.Type, title: str | None) -> Convert | None:
+    """A date or time that is counted in whole numbers -> its ISO form. ``title`` is what Connect calls its type."""
+    if title not in CONNECT_MICROSECONDS or not isinstance(type_, _TIMES):
         return None
-    unit = _UNITS[title]
+    unit = CONNECT_MICROSECONDS[title]
 
     def written(value: Any) -> Any:
-        if type(value) is not int:
+        if type(value) is not int or (isinstance(type_, t.Time) and not 0 <= value * unit < DAY):
             return value
         try:
-            moment = _EPOCH + dt.timedelta(microseconds=value * unit)
+            return to_json(moment_of(value * unit, type_), type_)
         except OverflowError:
             return value
-        match type_:
-            case Date():
-                return moment.date().isoformat()
-            case Time():
-                return moment.time().isoformat() if 0 <= value * unit < _DAY else value
-            case TimestampTz():
-                return moment.isoformat() + "Z"
-            case _:
-                return moment.isoformat()
 
     return written

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -25,22 +25,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
-from headgate.runtime.formats.arrow_reader import (
-    Decoding,
-    InvalidBody,
-    NeedsExactRead,
-    Parsed,
-    arrow_type,
-    default_value,
-    one_by_one,
-)
-from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker
+from headgate.runtime.formats import arrow_reader
+from headgate.runtime.formats.protobuf_values import Make, conversion_error, message_maker, scalar_maker
 from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
 from headgate.schema.evolve.renames import KnownFields
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link, message_indexes
 from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
 
@@ -58,7 +49,7 @@ class ProtobufDecoders:
     def of(cls, schemas: Iterable[WrittenSchema]) -> ProtobufDecoders:
         return cls(tuple((schema, _compiled(schema)) for schema in dict.fromkeys(schemas)))
 
-    def __call__(self, decoding: Decoding, writer: WrittenSchema) -> ProtobufDecoder:
+    def __call__(self, decoding: arrow_reader.Decoding, writer: WrittenSchema) -> ProtobufDecoder:
         return ProtobufDecoder(decoding, writer, dict(self.schemas))
 
 
@@ -77,7 +68,7 @@ class ProtobufDecoder:
     """Reads bodies that were written with one schema."""
 
     def __init__(
-        self, decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+        self, decoding: arrow_reader.Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
     ) -> None:
         assert isinstance(decoding.target.type, Record)
         self._framed = decoding.framed
@@ -92,26 +83,28 @@ class ProtobufDecoder:
         self._indexes = message_indexes(message)
         self._class: Any = GetMessageClass(message)
         self._has_required = _has_required(message, set())
-        self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, names)
+        self._column = record_column(
+            message, decoding.target.type, arrow_reader.arrow_type(decoding.target), ROOT, names
+        )
 
-    def parse(self, bodies: list[bytes]) -> Parsed:
-        return one_by_one(self._parsed, bodies)
+    def parse(self, bodies: list[bytes]) -> arrow_reader.Parsed:
+        return arrow_reader.one_by_one(self._parsed, bodies)
 
     def _parsed(self, body: bytes) -> Any:
         if self._unusable:
-            raise InvalidBody(self._unusable)
+            raise arrow_reader.InvalidBody(self._unusable)
         if self._framed:
             body = self._message_of(body)
         try:
             message = self._class.FromString(body)
         except DecodeError as wrong:
             utf8 = "UTF-8" in str(wrong)
-            raise InvalidBody(
+            raise arrow_reader.InvalidBody(
                 "a text in it is not valid UTF-8" if utf8 else "the bytes are not a message of their schema"
             ) from None
         if self._has_required and not message.IsInitialized():
             missing = ", ".join(message.FindInitializationErrors())
-            raise InvalidBody(f"required fields are missing: {missing}")
+            raise arrow_reader.InvalidBody(f"required fields are missing: {missing}")
         return message
 
     def columns(self, parsed: list[Any]) -> pa.Array:
@@ -122,9 +115,9 @@ class ProtobufDecoder:
         try:
             return self._column([message])
         except ValueDoesNotFit as misfit:
-            raise InvalidBody(misfit.message()) from None
-        except (NeedsExactRead, pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise InvalidBody("it does not fit the type of the source") from None
+            raise arrow_reader.InvalidBody(misfit.message()) from None
+        except (arrow_reader.NeedsExactRead, pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise arrow_reader.InvalidBody("it does not fit the type of the source") from None
 
     def _message_of(self, body: bytes) -> bytes:
         """The bytes after the message indexes, which must be those of the planned message."""
@@ -133,9 +126,9 @@ class ProtobufDecoder:
         try:
             indexes, rest = wire.decode_message_indexes(body)
         except MalformedMessageIndexes:
-            raise InvalidBody("the place of its message type is malformed") from None
+            raise arrow_reader.InvalidBody("the place of its message type is malformed") from None
         if indexes != self._indexes:
-            raise InvalidBody("it is a message of another type than the source has")
+            raise arrow_reader.InvalidBody("it is a message of another type than the source has")
         return rest
 
 
@@ -143,7 +136,9 @@ class _NotCompiled(Exception):
     """The driver could not compile a schema; the text says why."""
 
 
-def _message(decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]) -> Descriptor:
+def _message(
+    decoding: arrow_reader.Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+) -> Descriptor:
     """The message of the writer. It has the name that it has in the schema which was frozen at creation, or is the first."""
     first = decoding.schemas[0]
     frozen = find_message(_linked(compiled[first]), decoding.message)
@@ -224,21 +219,21 @@ def _check_no_undecoded_fields(messages: list[Any], known: frozenset[int], path:
 
 def _absent(wanted: Field, arrow: pa.DataType, path: str) -> Build:
     if wanted.default is not None:
-        value = default_value(wanted)
+        value = arrow_reader.default_value(wanted)
         return lambda messages: pa.array([value] * len(messages), arrow)
     if wanted.nullable:
         return lambda messages: pa.nulls(len(messages), arrow)
-    return lambda _: _conversion_error(wanted.type, "nothing", path)
+    return lambda _: conversion_error(wanted.type, "nothing", path)
 
 
 def _present(field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: str, names: KnownFields) -> Build:
     if _is_map(field):
         if not isinstance(wanted.type, Map):
-            return lambda _: _conversion_error(wanted.type, "map", path)
+            return lambda _: conversion_error(wanted.type, "map", path)
         return _map(field, wanted.type, arrow, value_path(path), names)
     if field.is_repeated:
         if not isinstance(wanted.type, Array):
-            return lambda _: _conversion_error(wanted.type, "array", path)
+            return lambda _: conversion_error(wanted.type, "array", path)
         return _list(field, wanted.type, arrow, element_path(path), names)
     make = _values(field, wanted.type, arrow, path, names)
     get, name = attrgetter(field.name), field.name
@@ -250,7 +245,7 @@ def _present(field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: st
 
 
 def _required_value(message: Any, name: str, type_: Type, path: str) -> Any:
-    return getattr(message, name) if message.HasField(name) else _conversion_error(type_, "nothing", path)
+    return getattr(message, name) if message.HasField(name) else conversion_error(type_, "nothing", path)
 
 
 def _list(field: FieldDescriptor, type_: Array, arrow: pa.ListType, path: str, names: KnownFields) -> Build:
@@ -290,7 +285,7 @@ def _values(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str, 
         return known
     if not isinstance(type_, Record):
         return lambda values: (
-            _conversion_error(type_, "message", path)
+            conversion_error(type_, "message", path)
             if any(v is not None for v in values)
             else pa.nulls(len(values), arrow)
         )
@@ -311,7 +306,3 @@ def _is_map(field: FieldDescriptor) -> bool:
 
 def _is_entry(message: Descriptor) -> bool:
     return message.GetOptions().map_entry
-
-
-def _conversion_error(type_: Type, found: str, path: str) -> NoReturn:
-    raise ValueDoesNotFit(path, print_type(type_), found)

@@ -11,26 +11,9 @@ from typing import Any, NoReturn, TypeAlias
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from headgate.schema import types as t
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Integer,
-    Json,
-    Map,
-    Real,
-    Text,
-    Time,
-    TimestampTz,
-    Type,
-)
 from headgate.schema.values import dumps, from_json, single
 
 Make: TypeAlias = Callable[[list[Any]], pa.Array]
@@ -45,31 +28,10 @@ _WRAPPERS = frozenset(
 )
 
 
-def zero(type_: Type) -> object:
-    """The value of a field that is not set and has no presence."""
-    match type_:
-        case Boolean():
-            return False
-        case Integer() | Bigint():
-            return 0
-        case Real() | Double():
-            return 0.0
-        case Decimal():
-            return decimal.Decimal(0)
-        case Bytes():
-            return b""
-        case Enum(symbols):
-            return symbols[0]
-        case Array() | Map():
-            return []
-        case _:
-            return ""
-
-
 # scalars
 
 
-def scalar_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str) -> Make:
+def scalar_maker(field: FieldDescriptor, type_: t.Type, arrow: pa.DataType, path: str) -> Make:
     """A function from values of a scalar field to an array.
 
     Whole numbers go to pyarrow unchecked, because it refuses those that do not fit.
@@ -79,35 +41,35 @@ def scalar_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: 
     if _is_direct(field, type_):
         return lambda values: pa.array(values, arrow)
     number = field.cpp_type in (*_WHOLE, _F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE)
-    if number and isinstance(type_, Integer | Bigint | Decimal):
+    if number and isinstance(type_, t.Integer | t.Bigint | t.Decimal):
         return _each(lambda value: from_json(value, type_, path), arrow)
-    if number and isinstance(type_, Real):
+    if number and isinstance(type_, t.Real):
         return _each(lambda value: _single(value, path), arrow)
-    return _each(lambda _: _conversion_error(type_, field.name, path), arrow)
+    return _each(lambda _: conversion_error(type_, field.name, path), arrow)
 
 
-def _is_direct(field: FieldDescriptor, type_: Type) -> bool:
+def _is_direct(field: FieldDescriptor, type_: t.Type) -> bool:
     match type_:
-        case Integer() | Bigint() | Decimal():
+        case t.Integer() | t.Bigint() | t.Decimal():
             return field.cpp_type in _WHOLE
-        case Double():
+        case t.Double():
             return field.cpp_type in (*_WHOLE, _F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE)
-        case Real():
+        case t.Real():
             return field.cpp_type in (*_WHOLE, _F.CPPTYPE_FLOAT)
-        case Boolean():
+        case t.Boolean():
             return field.cpp_type == _F.CPPTYPE_BOOL
-        case Text():
+        case t.Text():
             return field.type == _F.TYPE_STRING
-        case Bytes():
+        case t.Bytes():
             return field.type == _F.TYPE_BYTES
         case _:
             return False
 
 
-def _enum_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str) -> Make:
+def _enum_maker(field: FieldDescriptor, type_: t.Type, arrow: pa.DataType, path: str) -> Make:
     assert field.enum_type is not None
-    if not isinstance(type_, Enum):
-        return _each(lambda _: _conversion_error(type_, "enum", path), arrow)
+    if not isinstance(type_, t.Enum):
+        return _each(lambda _: conversion_error(type_, "enum", path), arrow)
     symbols: dict[int | None, str | None] = {None: None}
     for value in field.enum_type.values:  # The first of several names for one number counts.
         if value.name in type_.symbols:
@@ -117,7 +79,7 @@ def _enum_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: s
         try:
             return pa.array([symbols[value] for value in values], arrow)
         except KeyError:
-            _conversion_error(type_, "enum", path, "it is not one of the symbols")
+            conversion_error(type_, "enum", path, "it is not one of the symbols")
 
     return make
 
@@ -125,26 +87,26 @@ def _enum_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: s
 def _single(value: float, path: str) -> float:
     nearest = single(value)
     if nearest != value and not math.isnan(value):
-        _conversion_error(Real(), "number", path, "it has more digits than fit")
+        conversion_error(t.Real(), "number", path, "it has more digits than fit")
     return nearest
 
 
 # messages that stand for one value
 
 
-def message_maker(message: Descriptor, type_: Type, arrow: pa.DataType, path: str) -> Make | None:
+def message_maker(message: Descriptor, type_: t.Type, arrow: pa.DataType, path: str) -> Make | None:
     """A function from messages that stand for one value to an array; None if the message is a record."""
     name = message.full_name
     match name, type_:
-        case "google.protobuf.Timestamp", TimestampTz():
+        case "google.protobuf.Timestamp", t.TimestampTz():
             return _each(lambda value: _microseconds(value, path), arrow)
-        case "google.type.Date", Date():
+        case "google.type.Date", t.Date():
             return _each(lambda value: _date(value, path), arrow)
-        case "google.type.TimeOfDay", Time():
+        case "google.type.TimeOfDay", t.Time():
             return _each(lambda value: _time(value, path), arrow)
-        case (("google.protobuf.Struct" | "google.protobuf.Value" | "google.protobuf.ListValue"), Json()):
+        case (("google.protobuf.Struct" | "google.protobuf.Value" | "google.protobuf.ListValue"), t.Json()):
             return _each(lambda value: _json_text(value, path), arrow)
-        case "confluent.type.Decimal", Decimal():
+        case "confluent.type.Decimal", t.Decimal():
             return _each(lambda value: _decimal(value, type_, path), arrow)
         case _ if name in _WRAPPERS:
             make = scalar_maker(message.fields_by_name["value"], type_, arrow, path)
@@ -156,7 +118,7 @@ def message_maker(message: Descriptor, type_: Type, arrow: pa.DataType, path: st
 def _microseconds(value: Any, path: str) -> int:
     seconds, nanos = value.seconds, value.nanos
     if not (_SECONDS[0] <= seconds <= _SECONDS[1] and 0 <= nanos < _NANOS):
-        _conversion_error(TimestampTz(), "google.protobuf.Timestamp", path, "there is no such moment")
+        conversion_error(t.TimestampTz(), "google.protobuf.Timestamp", path, "there is no such moment")
     return int(seconds * 1_000_000 + nanos // 1000)
 
 
@@ -164,7 +126,7 @@ def _date(value: Any, path: str) -> dt.date:
     try:
         return dt.date(value.year, value.month, value.day)
     except ValueError:
-        _conversion_error(Date(), "google.type.Date", path, "there is no such day")
+        conversion_error(t.Date(), "google.type.Date", path, "there is no such day")
 
 
 def _time(value: Any, path: str) -> dt.time:
@@ -173,13 +135,13 @@ def _time(value: Any, path: str) -> dt.time:
             raise ValueError
         return dt.time(value.hours, value.minutes, value.seconds, value.nanos // 1000)
     except ValueError:
-        _conversion_error(Time(), "google.type.TimeOfDay", path, "there is no such time")
+        conversion_error(t.Time(), "google.type.TimeOfDay", path, "there is no such time")
 
 
-def _decimal(value: Any, type_: Decimal, path: str) -> object:
+def _decimal(value: Any, type_: t.Decimal, path: str) -> object:
     digits = str(abs(unscaled := int.from_bytes(value.value, "big", signed=True)))
     if abs(value.scale) > 1000 or len(digits) > 1000:
-        _conversion_error(type_, "confluent.type.Decimal", path, "it has too many digits")
+        conversion_error(type_, "confluent.type.Decimal", path, "it has too many digits")
     exact = decimal.Decimal((int(unscaled < 0), tuple(map(int, digits)), -value.scale))
     return from_json(exact, type_, path)
 
@@ -188,9 +150,9 @@ def _json_text(value: Any, path: str) -> str:
     try:
         return dumps(_json(value))
     except ValueDoesNotFit:
-        _conversion_error(Json(), "number", path, "it is not finite")
+        conversion_error(t.Json(), "number", path, "it is not finite")
     except ValueError:
-        _conversion_error(Json(), value.DESCRIPTOR.full_name, path, "a value in it is not set")
+        conversion_error(t.Json(), value.DESCRIPTOR.full_name, path, "a value in it is not set")
 
 
 def _json(value: Any) -> object:
@@ -224,5 +186,6 @@ def _each(change: Callable[[Any], object], arrow: pa.DataType) -> Make:
     return make
 
 
-def _conversion_error(type_: Type, found: str, path: str, reason: str = "") -> NoReturn:
+def conversion_error(type_: t.Type, found: str, path: str, reason: str = "") -> NoReturn:
+    """Raise the error for a value of a kind that does not fit the type."""
     raise ValueDoesNotFit(path, print_type(type_), found, reason)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 
 from headgate.runtime.formats.side import NOT_UTF8
 from headgate.schema.encodings import CsvEncoding, RegexEncoding
@@ -87,10 +86,7 @@ class CsvReader(TextReader):
         return (
             F.when(~super().accepts(data, decoded), F.lit(NOT_UTF8))
             .when(decoded.isNull(), F.lit("it cannot be taken apart"))
-            .when(
-                ~F.forall(decoded, _is_well_formed),
-                F.lit("its quotes or line ends are not those of one CSV line"),
-            )
+            .when(~F.forall(decoded, _is_well_formed), F.lit("its quotes or line ends are not those of one CSV line"))
             .otherwise(number)
         )
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.definitions import RecordEncoding
+from headgate.runtime.formats.convert import json_ready
 from headgate.runtime.formats.frame import framed
-from headgate.runtime.json_text import json_ready
-from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.formats.spark import to_spark
+from headgate.schema.names import ROOT, avro_names, element_path, field_path, value_path
 from headgate.schema.render import spark_identifier
-from headgate.schema.types import Array, Enum, Map, Record, Type
+from headgate.schema.types import Array, Enum, Map, Record, Type, map_inner
 
 MISSING = "it is null, and its schema has no null there"
 NO_SYMBOL = "it is none of the symbols of its schema"
@@ -26,11 +26,12 @@ class RecordWriter:
 
     side: RecordEncoding
 
+    @property
+    def can_reject(self) -> bool:
+        return self.side.encoding == "AVRO" and any(_field_checks(self.side.record))
+
     def accepts(self, row: Mapping[str, Column]) -> Column:
-        accepted = F.lit(True)
-        for column, check in self._checks(row):
-            accepted = accepted & ~check.fails(column)
-        return accepted
+        return _all([~check.fails(column) for column, check in self._checks(row)])
 
     def error(self, row: Mapping[str, Column]) -> Column:
         error = F.when(F.lit(False), _error("", ""))
@@ -45,7 +46,8 @@ class RecordWriter:
                 assert side.schema is not None
                 assert side.schema_id is not None
                 names = side.names or side.columns
-                fields = [row[c].alias(name) for c, name in zip(side.columns, names, strict=True)]
+                types = {field.name: field.type for field in side.record.fields}
+                fields = [_named(row[c], types[c]).alias(name) for c, name in zip(side.columns, names, strict=True)]
                 return framed(side.schema_id, to_avro(F.struct(*fields), side.schema))
             case "JSON":
                 ready = [json_ready(row[f.name], f.type).alias(f.name) for f in side.record.fields]
@@ -56,11 +58,8 @@ class RecordWriter:
                 return first.cast("binary")
 
     def _checks(self, row: Mapping[str, Column]) -> Iterator[tuple[Column, _Check]]:
-        if self.side.encoding != "AVRO":
-            return
-        for field in self.side.record.fields:
-            for check in _checks(field.type, field_path(ROOT, field.name), nullable=field.nullable):
-                yield row[field.name], check
+        if self.side.encoding == "AVRO":
+            yield from ((row[name], check) for name, check in _field_checks(self.side.record))
 
 
 def row_of(side: RecordEncoding) -> dict[str, Column]:
@@ -75,6 +74,47 @@ class _Check:
     fails: Callable[[Column], Column]
     path: str
     reason: str
+
+
+def _all(conditions: Sequence[Column]) -> Column:
+    """Whether all conditions hold. A balanced tree: a chain of thousands would be too deep for Spark."""
+    if len(conditions) <= 1:
+        return conditions[0] if conditions else F.lit(True)
+    middle = len(conditions) // 2
+    return _all(conditions[:middle]) & _all(conditions[middle:])
+
+
+def _named(column: Column, type_: Type) -> Column:
+    """The value with the names that the fields of its records have in Avro, which Spark's writer goes by."""
+    renamed = _with_avro_names(type_)
+    return column if renamed == type_ else column.cast(to_spark(_nullable(renamed)))
+
+
+def _with_avro_names(type_: Type) -> Type:
+    if isinstance(type_, Record):
+        names = avro_names([field.name for field in type_.fields])
+        fields = zip(type_.fields, names, strict=True)
+        type_ = replace(type_, fields=tuple(replace(field, name=name) for field, name in fields))
+    return map_inner(type_, _with_avro_names)
+
+
+def _nullable(type_: Type) -> Type:
+    """The type with nulls everywhere: Spark casts nothing that may be null to what may not. `accepts` has looked for nulls."""
+    match type_:
+        case Record():
+            type_ = replace(type_, fields=tuple(replace(field, nullable=True) for field in type_.fields))
+        case Array():
+            type_ = replace(type_, element_nullable=True)
+        case Map():
+            type_ = replace(type_, value_nullable=True)
+    return map_inner(type_, _nullable)
+
+
+def _field_checks(record: Record) -> Iterator[tuple[str, _Check]]:
+    """What can be wrong with each field of a record, by the field's name."""
+    for field in record.fields:
+        for check in _checks(field.type, field_path(ROOT, field.name), nullable=field.nullable):
+            yield field.name, check
 
 
 def _checks(type_: Type, path: str, *, nullable: bool) -> Iterator[_Check]:

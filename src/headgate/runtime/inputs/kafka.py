@@ -58,7 +58,7 @@ class KafkaInput:
         self._brokers = brokers
         self._group = group
         self._files = files
-        self._in_catalog = in_catalog
+        self.in_catalog = in_catalog
         self._decoded: DataFrame | None = None
         self._observed: Observation | None = None  # None if a bad record halts the task
         self._harmless: set[Suspect] = set()  # schemas that change nothing that the task uses
@@ -212,6 +212,10 @@ class KafkaInput:
             return found
         return None
 
+    def accepted(self) -> DataFrame | None:
+        """The records of what was read last that were taken, of a keyed source the last of each key. None if nothing was."""
+        return None if self._decoded is None else self.reader.changes(self._decoded)
+
     # Rejected records
 
     def rejected(self) -> Rejected:
@@ -226,7 +230,7 @@ class KafkaInput:
             return Rejected(count)
         bad = explained(self.reader.with_problems(self._decoded).where("hg_problem IS NOT NULL"), self.reader)
         files, size = self._files, metrics[REJECTED_BYTES] or 0
-        if files is not None and files.takes(count, size, self._in_catalog()):
+        if files is not None and files.takes(count, size, self.in_catalog()):
             return Rejected(many=ManyRejected(self.reader.id, count, lambda folder: files.write(bad, folder)))
         return Rejected(records=(quarantined(row, self.reader.id, self.task_id) for row in bad.toLocalIterator()))
 

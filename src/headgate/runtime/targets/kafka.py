@@ -7,23 +7,24 @@ has handed to its producer expires before another engine may begin.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions as F
 
 from headgate.catalog.positions import lag
 from headgate.connectors.kafka import KafkaCluster
-from headgate.plan.definitions import PRESENT, RecordEncoding, SinkDefinition
-from headgate.runtime.crash_points import crash_point, is_armed
+from headgate.plan.definitions import PRESENT, SinkDefinition
+from headgate.processes import crash_point, is_armed
+from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import RecordTooLarge, TargetTopicGone
 from headgate.runtime.failures import record_is_too_large
-from headgate.runtime.formats.writers import RecordWriter, row_of
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Upsert, Written
+from headgate.runtime.sink_records import SinkRecords
 from headgate.runtime.source import READER
 from headgate.schema.render import spark_identifier
 
+BAD_ROW = "headgate cannot encode a row"  # the error by which such a row fails a job under HALT
 SINGLE_WORKER_ROWS = 10_000  # a batch of at most so many records is sorted by one worker, without a second stage
 
 # RUNTIME: linger.ms and batch.size alone bring 205 to 283 thousand records a second.
@@ -46,14 +47,9 @@ class KafkaTarget:
     def __init__(self, sink: SinkDefinition, cluster: KafkaCluster) -> None:
         self.sink = sink
         self.cluster = cluster
-
-    @cached_property
-    def _columns(self) -> tuple[Column, Column, Column]:
-        """Topic, key and value over the columns of the relation. Made when Spark runs."""
-        sink = self.sink
-        key = F.lit(None).cast("binary") if sink.key is None else _encoded(sink.key)
-        value = _encoded(sink.value)
-        return F.lit(self.sink.topic).alias("topic"), key.alias("key"), value.alias("value")
+        self.columns = SinkRecords(sink)
+        self.observed: Observation | None = None  # counts the rows that were left out of what was written last
+        self._partitions = 0  # 0: not known yet
 
     def begin(self, epoch: int) -> Ledger | None:
         self._check_topic()
@@ -61,8 +57,10 @@ class KafkaTarget:
 
     def _check_topic(self) -> None:
         """A producer would wait for a missing topic as for a broker."""
-        if self.sink.topic not in self.cluster.topics({self.sink.topic}):
+        topic = self.cluster.topics({self.sink.topic}).get(self.sink.topic)
+        if topic is None:
             raise TargetTopicGone(self.sink.topic, self.sink.name)
+        self._partitions = topic.partitions
 
     def write(self, changes: Changes, batch: Batch, before_commit: Callable[[], None]) -> Written:
         self._check_topic()
@@ -74,54 +72,99 @@ class KafkaTarget:
         return Written()
 
     def records(self, changes: Changes, read: int) -> DataFrame:
-        """Topic, key and value of the records to write. `read` is how many records of the inputs they are made of."""
+        """Topic, key and value of the records to write. `read` is how many records of the inputs they are made of.
+
+        Rows that cannot be encoded are left out and counted by the job that reads the result, or fail it under HALT. A key
+        keeps the value that it has in the topic then.
+        """
+        columns = self.columns
         match changes:
             case Append(rows, in_one_part):
-                records = rows.select(*self._columns)
+                records = self._accepted(rows, columns.accepts_key & columns.accepts_value).select(*self._record())
                 if self.sink.envelope == "UPSERT":
                     return records
                 return compute_before_write(records, read, in_one_part=in_one_part)
             case Upsert(rows, _, _, marked=True):
-                topic, key_bytes, value = self._columns
-                return rows.select(topic, key_bytes, F.when(F.col(PRESENT), value).alias("value"))
+                present = F.col(PRESENT)
+                accepts = columns.accepts_key & (~present | columns.accepts_value)
+                return self._accepted(rows, accepts).select(*self._record(present))
             case Upsert(rows, key, changed):
                 if changed is None:
-                    return rows.select(*self._columns)
+                    return self._accepted(rows, columns.accepts_key & columns.accepts_value).select(*self._record())
                 return self._with_deletions(rows, key, changed)
             case Diff():
                 raise AssertionError("a topic takes no signed changes")
 
-    def streamed(self, changes: Changes) -> DataFrame:
-        """The records of changes on a stream, each of which is a record of the input."""
-        if isinstance(changes, Append):
-            return changes.rows.select(*self._columns)
-        assert isinstance(changes, Upsert)
-        assert changes.marked, "a stream knows no other rows of a key"
-        return self.records(changes, 0)
+    def _accepted(self, rows: DataFrame, accepts: Column) -> DataFrame:
+        """The rows that can be encoded, with the columns that choose the partition."""
+        checked = self._checked(self.columns.partitioned(rows), accepts)
+        return checked if self.observed is None else checked.where(accepts)
+
+    def _record(self, present: Column | None = None) -> list[Column]:
+        """The columns of a record. Only its key counts where there is no row."""
+        value, headers = self.columns.value, self.columns.headers
+        if present is not None:
+            value = F.when(present, value)
+            headers = None if headers is None else F.when(present, headers)
+        found = [F.lit(self.sink.topic).alias("topic"), self.columns.key.alias("key"), value.alias("value")]
+        return [*found, *self._partition(), *([] if headers is None else [headers.alias("headers")])]
+
+    def _partition(self) -> list[Column]:
+        if self.sink.partition_by is not None and not self._partitions:
+            self._check_topic()
+        return self.columns.partition(self._partitions)
 
     def _with_deletions(self, rows: DataFrame, key: tuple[str, ...], changed: DataFrame) -> DataFrame:
         """A record for every changed key; its value is NULL if the key has no row any more. Values are encoded before the
-        join, because behind it every column could be NULL."""
-        names = [spark_identifier(name) for name in key]
-        topic, key_bytes, value = self._columns
+        join, because behind it every column could be NULL. A row that cannot be encoded is no deletion: its key is left
+        out."""
+        names, columns = [spark_identifier(name) for name in key], self.columns
         same = [f"hg_key_{index}" for index in range(len(names))]
         own = [F.col(name).alias(alias) for name, alias in zip(names, same, strict=True)]
-        encoded = rows.select(*own, value.alias("hg_value"))
+        accepts = columns.accepts_key & columns.accepts_value
+        encoded = self._checked(rows, accepts).select(
+            *own,
+            F.when(accepts, columns.value).alias("hg_value"),
+            (F.lit(None) if columns.headers is None else F.when(accepts, columns.headers)).alias("hg_headers"),
+            accepts.alias("hg_accepted"),
+        )
         every = changed.select(*[F.col(name) for name in names])
         on = [F.col(name).eqNullSafe(F.col(alias)) for name, alias in zip(names, same, strict=True)]
         joined = every.join(encoded, reduce(Column.__and__, on), "left")
-        return joined.select(topic, key_bytes, F.col("hg_value").alias("value"))
+        kept = joined.where(F.coalesce(F.col("hg_accepted"), columns.accepts_key))
+        topic, key_bytes = F.lit(self.sink.topic).alias("topic"), columns.key.alias("key")
+        headers = [] if columns.headers is None else [F.col("hg_headers").alias("headers")]
+        return columns.partitioned(kept).select(
+            topic, key_bytes, F.col("hg_value").alias("value"), *self._partition(), *headers
+        )
+
+    def _checked(self, rows: DataFrame, accepts: Column) -> DataFrame:
+        """All rows. Those that cannot be encoded are counted, or fail the job under HALT."""
+        self.observed = None
+        if not self.columns.can_reject:
+            return rows
+        if self.sink.on_error == "HALT":
+            return rows.where(F.when(accepts, F.lit(True)).otherwise(F.raise_error(F.lit(BAD_ROW)).cast("boolean")))
+        self.observed = Observation()
+        return rows.observe(self.observed, F.count_if(~accepts).alias(REJECTED))
 
     def send(self, records: DataFrame) -> None:
         """Write records; all of them are acknowledged when it returns."""
-        records.write.mode("append").format("kafka").options(**self.cluster.spark(), **WRITER).save()
+        records.write.mode("append").format("kafka").options(**self.options()).save()
+
+    def options(self) -> dict[str, str]:
+        """The options of Spark's Kafka writer."""
+        codec = {} if self.sink.compression is None else {"kafka.compression.type": self.sink.compression}
+        return {**self.cluster.spark(), **WRITER, **codec}
 
     def contents(self, session: SparkSession) -> Upsert:
-        """The last value of every key, as bytes. Keys that were deleted are not in it."""
+        """The last value of every key, as bytes, and its partition. Keys that were deleted are not in it."""
         reader = session.read.format("kafka").options(**self.cluster.spark(), **READER)
         records = reader.option("subscribe", self.sink.topic).load().where("key IS NOT NULL")
         order = F.struct("timestamp", "partition", "offset")
-        last = records.groupBy("key").agg(F.max_by("value", order).alias("value"))
+        last = records.groupBy("key").agg(
+            F.max_by("value", order).alias("value"), F.max_by("partition", order).alias("partition")
+        )
         return Upsert(last.where("value IS NOT NULL"), ("key",))
 
     def explain(self, error: BaseException) -> BaseException:
@@ -129,10 +172,6 @@ class KafkaTarget:
 
     def close(self) -> None:
         """Producers belong to Spark."""
-
-
-def _encoded(side: RecordEncoding) -> Column:
-    return RecordWriter(side).encode(row_of(side))
 
 
 def compute_before_write(records: DataFrame, most: int, *, in_one_part: bool = False) -> DataFrame:

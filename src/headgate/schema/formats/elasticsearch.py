@@ -13,8 +13,7 @@ from enum import StrEnum
 from typing import cast
 
 from headgate.errors import HeadgateError, raise_all
-from headgate.schema import errors
-from headgate.schema import types as t
+from headgate.schema import errors, types as t
 from headgate.schema.names import ROOT, element_path, field_path, print_name, value_path
 from headgate.schema.render import print_type
 

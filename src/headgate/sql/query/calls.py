@@ -8,16 +8,7 @@ from headgate.errors import similar_names
 from headgate.schema import types as t
 from headgate.schema.render import print_type
 from headgate.sql.errors import MisplacedFunction, UnknownFunction, UnsupportedQuery, WrongType
-from headgate.sql.query.functions import (
-    AGGREGATES,
-    GENERATORS,
-    HIGHER_ORDER,
-    WINDOWS,
-    lambda_parameter_types,
-    result_of_lambda,
-    result_type,
-    spark_functions,
-)
+from headgate.sql.query import functions
 from headgate.sql.query.operators import from_lambda, row, shared_type
 from headgate.sql.query.scope import Column, Notes, Scope, Visitor, all_columns, call, note
 from headgate.sql.query.text import FUNCTION_MARK
@@ -37,15 +28,15 @@ def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
     name = function_name(node)
     if name == "row":
         return row(visitor, node, scope)
-    if name not in spark_functions():
-        raise UnknownFunction(node.name.removeprefix(FUNCTION_MARK), similar_names(name, spark_functions()))
-    if name in GENERATORS:
+    if name not in functions.spark_functions():
+        raise UnknownFunction(node.name.removeprefix(FUNCTION_MARK), similar_names(name, functions.spark_functions()))
+    if name in functions.GENERATORS:
         raise MisplacedFunction(name, "gives rows", "Let it stand alone in SELECT, or write LATERAL VIEW.")
-    if name in WINDOWS and not _has_window(node):
+    if name in functions.WINDOWS and not _has_window(node):
         raise MisplacedFunction(name, "works on a window", "Write OVER (…) after it.")
     node.set("this", name)
     arguments = _arguments(visitor, node, name, scope)
-    visitor.stateful = visitor.stateful or name in AGGREGATES
+    visitor.stateful = visitor.stateful or name in functions.AGGREGATES
     typed = _known_result(name, arguments, node) or UNKNOWN
     note(node, Notes(typed=typed))
     return typed
@@ -76,7 +67,7 @@ def _known_result(name: str, arguments: list[Typed], node: exp.Anonymous) -> Typ
         case (("percentile_approx" | "approx_percentile"), [value, at, *_]) if not isinstance(at.type, t.Array):
             return Typed(value.type)
         case _:
-            return result_of_lambda(name, arguments) or result_type(name, arguments)
+            return functions.result_of_lambda(name, arguments) or functions.result_type(name, arguments)
 
 
 def _arguments(visitor: Visitor, node: exp.Anonymous, name: str, scope: Scope) -> list[Typed]:
@@ -87,7 +78,7 @@ def _arguments(visitor: Visitor, node: exp.Anonymous, name: str, scope: Scope) -
         match argument:
             case exp.Star():
                 arguments.append(Typed(t.Bigint(), False))
-            case exp.Lambda() if name in HIGHER_ORDER:
+            case exp.Lambda() if name in functions.HIGHER_ORDER:
                 arguments.append(_lambda(visitor, argument, name, arguments, scope))
             case exp.Lambda():
                 arguments.append(visitor.visit(from_lambda(argument), scope))
@@ -124,7 +115,7 @@ def _expand_stars(node: exp.Expr, name: str, scope: Scope) -> None:
 def _lambda(visitor: Visitor, node: exp.Lambda, name: str, before: list[Typed], scope: Scope) -> Typed:
     """The type of a lambda's body, in a scope that knows its parameters."""
     inner = Scope(outer=scope, lambdas=dict(scope.lambdas))
-    kinds = lambda_parameter_types(name, before)
+    kinds = functions.lambda_parameter_types(name, before)
     for number, variable in enumerate(node.expressions):
         typed = kinds[number] if number < len(kinds) else UNKNOWN
         inner.lambdas[variable.name] = Column(variable.name, typed.type, typed.nullable)

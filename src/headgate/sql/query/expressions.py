@@ -15,29 +15,26 @@ from sqlglot import exp
 
 from headgate.errors import HeadgateError, Span
 from headgate.schema import types as t
-from headgate.schema.types import Named, Type
 from headgate.sql.errors import UnsupportedQuery, WrongColumnCount
-from headgate.sql.query import calls, casts, operators
-from headgate.sql.query import scope as names
-from headgate.sql.query.scope import Column, RelationReference, Scope
+from headgate.sql.query import calls, casts, operators, scope as names
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import Ref
 from headgate.sql.query.types import NULL, UNKNOWN, Typed
 from headgate.text.cursor import Identifier
 
-Subquery = Callable[[exp.Expr, Scope], tuple[Column, ...]]
-Handler = Callable[[Any, Any, Scope], Typed]
+Subquery = Callable[[exp.Expr, names.Scope], tuple[names.Column, ...]]
+Handler = Callable[[Any, Any, names.Scope], Typed]
 
 
 class Expressions:
     """Types and rewrites the expressions of one query, and collects what the caller needs to know about them."""
 
-    def __init__(self, normalised: Normalised, resolve: Callable[[Named], Type], subquery: Subquery) -> None:
+    def __init__(self, normalised: Normalised, resolve: Callable[[t.Named], t.Type], subquery: Subquery) -> None:
         self.normalised = normalised
         self.resolve = resolve
         self.subquery = subquery
         self.stateful = False
-        self.references: dict[int, RelationReference] = {}
+        self.references: dict[int, names.RelationReference] = {}
         self.columns_made = 0
 
     def ref(self, name: str) -> Ref:
@@ -45,7 +42,7 @@ class Expressions:
         self.columns_made += 1
         return Ref(name, self.columns_made)
 
-    def visit(self, node: exp.Expr, scope: Scope) -> Typed:
+    def visit(self, node: exp.Expr, scope: names.Scope) -> Typed:
         """Return the type of an expression and rewrite the expression for Spark in place."""
         handler = _HANDLERS.get(type(node), _unsupported)
         try:
@@ -55,7 +52,7 @@ class Expressions:
                 error.at(self.span(node))
             raise
 
-    def children(self, node: exp.Expr, scope: Scope) -> list[Typed]:
+    def children(self, node: exp.Expr, scope: names.Scope) -> list[Typed]:
         """Visit all operands. The list is copied, because a visit may replace its node."""
         return [self.visit(child, scope) for child in list(node.iter_expressions())]
 
@@ -74,21 +71,21 @@ def _always(typed: Typed) -> Handler:
     return lambda _visitor, _node, _scope: typed
 
 
-def _result(type_: Type) -> Handler:
+def _result(type_: t.Type) -> Handler:
     """The handler of operators and calls with a fixed result type. The result is nullable if an operand is."""
 
-    def handler(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
+    def handler(visitor: Expressions, node: exp.Expr, scope: names.Scope) -> Typed:
         return Typed(type_, any(typed.nullable for typed in visitor.children(node, scope)))
 
     return handler
 
 
-def _inner(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
+def _inner(visitor: Expressions, node: exp.Expr, scope: names.Scope) -> Typed:
     """The handler of what has the type of its operand: parentheses, aliases, directions of ORDER BY."""
     return visitor.visit(node.this, scope)
 
 
-def _column(visitor: Expressions, node: exp.Column, scope: Scope) -> Typed:
+def _column(visitor: Expressions, node: exp.Column, scope: names.Scope) -> Typed:
     """A column, possibly followed by fields of a record: sqlglot reads `a.b.c` as one node."""
     if isinstance(node.this, exp.Star):
         raise UnsupportedQuery("x.* inside an expression", "Name the columns.")
@@ -106,7 +103,7 @@ def _column(visitor: Expressions, node: exp.Column, scope: Scope) -> Typed:
     return typed
 
 
-def _dot(visitor: Expressions, node: exp.Dot, scope: Scope) -> Typed:
+def _dot(visitor: Expressions, node: exp.Dot, scope: names.Scope) -> Typed:
     """A field of an expression: `(x).field`."""
     owner = visitor.visit(node.this, scope)
     if not isinstance(node.expression, exp.Identifier):
@@ -119,13 +116,13 @@ def _dot(visitor: Expressions, node: exp.Dot, scope: Scope) -> Typed:
     return typed
 
 
-def _variable(_visitor: Expressions, node: exp.Identifier, scope: Scope) -> Typed:
+def _variable(_visitor: Expressions, node: exp.Identifier, scope: names.Scope) -> Typed:
     """The parameter of a lambda, which sqlglot leaves as an identifier."""
     found = scope.variable(Identifier(node.name, False))
     return UNKNOWN if found is None else Typed(found.type, found.nullable)
 
 
-def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: Scope) -> Typed:
+def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: names.Scope) -> Typed:
     """A subquery as a value. It may return no row, so the value may be NULL."""
     visitor.stateful = True
     columns = visitor.subquery(node.this, scope)
@@ -134,7 +131,7 @@ def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: Scope) -> 
     return Typed(columns[0].type)
 
 
-def _exists(visitor: Expressions, node: exp.Exists, scope: Scope) -> Typed:
+def _exists(visitor: Expressions, node: exp.Exists, scope: names.Scope) -> Typed:
     """EXISTS (query), which is never NULL."""
     visitor.stateful = True
     visitor.subquery(node.this, scope)
@@ -155,7 +152,7 @@ _REFUSED: dict[type, tuple[str, str | None]] = {
 }
 
 
-def _unsupported(_visitor: Expressions, node: exp.Expr, _scope: Scope) -> Typed:
+def _unsupported(_visitor: Expressions, node: exp.Expr, _scope: names.Scope) -> Typed:
     """Refuse what is in no table. The name of sqlglot's class is mostly SQL's own word for it."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
     what, instead = _REFUSED.get(type(node), (words, None))

@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 from headgate.sql.query import tree as n
 from headgate.sql.query.functions import CLOCK
-from headgate.sql.query.tree import Stability, Unstable
 
 # A join of relations with many keys has the product of them. A few are enough to find one that is kept.
 MAX_KEYS = 8
@@ -53,9 +52,9 @@ GrowthOf: TypeAlias = Callable[[n.RelationName], Growth]
 """The growth of a relation that the query reads."""
 
 
-def derive(tree: n.Node, growth_of: GrowthOf, stability: Stability | None = None) -> Growth:
+def derive(tree: n.Node, growth_of: GrowthOf, stability: n.Stability | None = None) -> Growth:
     """The growth of a query, with the positions of the key among its columns."""
-    stability = stability or Stability(tree, lambda _: Unstable())
+    stability = stability or n.Stability(tree, lambda _: n.Unstable())
     facts = _Derivation(growth_of, stability).facts(tree)
     if facts.change is not Change.CHANGES:
         return Append()
@@ -107,7 +106,7 @@ class Facts:
 class _Derivation:
     """Derives the facts of every node from those of its inputs."""
 
-    def __init__(self, growth_of: GrowthOf, stability: Stability) -> None:
+    def __init__(self, growth_of: GrowthOf, stability: n.Stability) -> None:
         self.growth_of = growth_of
         self.stability = stability
 

@@ -17,47 +17,25 @@ from headgate.schema.names import print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Text, Type
 from headgate.sql import errors
+from headgate.sql.query import scope as q, written
 from headgate.sql.query.calls import function_name
 from headgate.sql.query.casts import cast_to
 from headgate.sql.query.expressions import Expressions, accessed_name, written_name
 from headgate.sql.query.from_clause import FromClause
 from headgate.sql.query.functions import GENERATORS
 from headgate.sql.query.grouping import check_grouped, group_items, has_sets, refuse_aggregates
-from headgate.sql.query.scope import (
-    AnalysedQuery,
-    Column,
-    FindRelation,
-    Notes,
-    Relation,
-    Scope,
-    Source,
-    TypeReference,
-    all_columns,
-    field_of,
-    identifier,
-    name_part,
-    note,
-    notes,
-    record_reference,
-    resolve,
-)
 from headgate.sql.query.text import Normalised, normalise, on_big_stack, parse, with_room
 from headgate.sql.query.tree import Node, RelationName
 from headgate.sql.query.tree_builder import TreeBuilder
 from headgate.sql.query.types import Typed, common
-from headgate.sql.query.written import (
-    WrittenExpression,
-    mark_written,
-    pass_mark,
-    spark_text,
-    written_expressions,
-)
 from headgate.text.cursor import Identifier
 
-Projection = tuple[exp.Expr, tuple[Column, ...]]
+Projection = tuple[exp.Expr, tuple[q.Column, ...]]
 
 
-def analyse(text: str, find_relation: FindRelation, resolve: Callable[[Named], Type] | None = None) -> AnalysedQuery:
+def analyse(
+    text: str, find_relation: q.FindRelation, resolve: Callable[[Named], Type] | None = None
+) -> q.AnalysedQuery:
     """Return all that can be known of a query without running it. Spans of errors are offsets in ``text``."""
     normalised = normalise(text)
     return with_room(_depth(normalised.text), lambda: _Analyser(text, normalised, find_relation, resolve).run())
@@ -81,11 +59,7 @@ class _Analyser:
     """One analysis. It walks sqlglot's tree once and changes it into Spark's query on the way."""
 
     def __init__(
-        self,
-        text: str,
-        normalised: Normalised,
-        find_relation: FindRelation,
-        resolve: Callable[[Named], Type] | None,
+        self, text: str, normalised: Normalised, find_relation: q.FindRelation, resolve: Callable[[Named], Type] | None
     ) -> None:
         self.text = text
         self.normalised = normalised
@@ -93,48 +67,48 @@ class _Analyser:
         self.from_clause = FromClause(self.expressions, find_relation, self.query)
         self.common_tables = 0
 
-    def run(self) -> AnalysedQuery:
+    def run(self) -> q.AnalysedQuery:
         """Analyse the whole query. The relational tree is built later, only if somebody needs it."""
         tree = parse(self.normalised)
-        mark_written(tree, self.normalised)
+        written.mark_written(tree, self.normalised)
         columns = self.query(tree, None)
         for number, column in enumerate(columns):
             if column.null:
                 _make_text(tree, number)
         relations = self.from_clause.relations
         builder = TreeBuilder(self.expressions.span, self.expressions.ref)
-        spark_sql = spark_text(tree)
+        spark_sql = written.spark_text(tree)
 
         @cache
-        def find_written() -> tuple[WrittenExpression, ...]:
+        def find_written() -> tuple[written.WrittenExpression, ...]:
             depth = _depth(self.normalised.text)
-            return with_room(depth, lambda: written_expressions(tree, spark_sql, self.text, len(columns)))
+            return with_room(depth, lambda: written.written_expressions(tree, spark_sql, self.text, len(columns)))
 
         @cache
         def build_tree() -> Node:
             find_written()  # before the builder takes the tree apart
             return on_big_stack(lambda: builder.query(tree))
 
-        return AnalysedQuery(
+        return q.AnalysedQuery(
             columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
             relations=tuple(dict.fromkeys(relations)),
             spark_sql=spark_sql,
             row_by_row=len(relations) == 1 and not self.expressions.stateful,
             references=tuple(m for _, m in sorted(self.expressions.references.items())),
-            types=tuple(map(TypeReference, self.normalised.type_spans, self.normalised.types)),
+            types=tuple(map(q.TypeReference, self.normalised.type_spans, self.normalised.types)),
             limit=_limit(tree),
             build_tree=build_tree,
             find_written=find_written,
         )
 
-    def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
+    def query(self, node: exp.Expr, outer: q.Scope | None) -> tuple[q.Column, ...]:
         """Analyse a query or a subquery and note its columns at its node."""
         columns = self._query(node, outer)
-        note(node, replace(notes(node), columns=columns))
+        q.note(node, replace(q.notes(node), columns=columns))
         return columns
 
-    def _query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
-        scope = Scope(outer=outer)
+    def _query(self, node: exp.Expr, outer: q.Scope | None) -> tuple[q.Column, ...]:
+        scope = q.Scope(outer=outer)
         if with_ := node.args.get("with_"):
             self._common_tables(with_, scope)
         match node:
@@ -144,7 +118,7 @@ class _Analyser:
                 return self._set_operation(node, scope)
             case exp.Subquery():
                 columns = self.query(node.this, scope)
-                self._order_and_limit(node, Scope(outer=scope, outputs=columns))
+                self._order_and_limit(node, q.Scope(outer=scope, outputs=columns))
                 return columns
             case exp.Values():
                 return self._values(node, scope)
@@ -153,25 +127,25 @@ class _Analyser:
             case _:
                 raise errors.UnsupportedQuery(type(node).__name__.upper())
 
-    def _common_tables(self, with_: exp.Expr, scope: Scope) -> None:
+    def _common_tables(self, with_: exp.Expr, scope: q.Scope) -> None:
         """Give every common table a unique name for Spark, because sqlglot moves those of subqueries to the top."""
         if with_.args.get("recursive"):
             raise errors.UnsupportedQuery("WITH RECURSIVE")
         for table in with_.expressions:
             alias = table.args["alias"]
-            name = name_part(alias.this).name
+            name = q.name_part(alias.this).name
             if name in scope.tables:
                 raise errors.DuplicateAlias(name, "WITH")
             columns = self.from_clause.renamed(self.query(table.this, scope), alias, f'"{name}"')
             self.common_tables += 1
             spark_name = f"common_{self.common_tables}"
-            alias.set("this", identifier(spark_name))
+            alias.set("this", q.identifier(spark_name))
             if alias.args.get("columns"):
-                alias.set("columns", [identifier(column.name) for column in columns])
+                alias.set("columns", [q.identifier(column.name) for column in columns])
             table.set("materialized", None)
-            scope.tables[name] = Relation(RelationName(name), spark_name, columns)
+            scope.tables[name] = q.Relation(RelationName(name), spark_name, columns)
 
-    def _set_operation(self, node: exp.SetOperation, scope: Scope) -> tuple[Column, ...]:
+    def _set_operation(self, node: exp.SetOperation, scope: q.Scope) -> tuple[q.Column, ...]:
         """UNION, INTERSECT and EXCEPT. Columns correspond by position and take the names of the left side."""
         left, right = self.query(node.this, scope), self.query(node.expression, scope)
         what = type(node).__name__.upper()
@@ -179,10 +153,10 @@ class _Analyser:
             raise errors.WrongColumnCount(f"the right side of {what}", len(left), len(right))
         self.expressions.stateful = True
         columns = self._with_refs(_merged(what, a, b) for a, b in zip(left, right, strict=True))
-        self._order_and_limit(node, Scope(outer=scope, outputs=columns))
+        self._order_and_limit(node, q.Scope(outer=scope, outputs=columns))
         return columns
 
-    def _values(self, node: exp.Values, scope: Scope) -> tuple[Column, ...]:
+    def _values(self, node: exp.Values, scope: q.Scope) -> tuple[q.Column, ...]:
         """VALUES. The columns are called col1, col2, … as in Spark."""
         rows = []
         for row in node.expressions:
@@ -194,10 +168,10 @@ class _Analyser:
         by_column = enumerate(zip(*rows, strict=True), start=1)
         return self._with_refs(_column_of_values(n, list(v)) for n, v in by_column)
 
-    def _with_refs(self, columns: Iterable[Column]) -> tuple[Column, ...]:
+    def _with_refs(self, columns: Iterable[q.Column]) -> tuple[q.Column, ...]:
         return tuple(replace(column, ref=self.expressions.ref(column.name)) for column in columns)
 
-    def _select(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
+    def _select(self, node: exp.Select, scope: q.Scope) -> tuple[q.Column, ...]:
         """One SELECT. Its clauses are analysed in the order in which names become visible."""
         _refuse(node)
         self.from_clause.read(node, scope)
@@ -221,12 +195,12 @@ class _Analyser:
 
     # SELECT list
 
-    def _projections(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
+    def _projections(self, node: exp.Select, scope: q.Scope) -> tuple[q.Column, ...]:
         found = [p for expression in list(node.expressions) for p in self._projection(expression, scope)]
         node.set("expressions", [expression for expression, _ in found])
         return self._with_refs(column for _, columns in found for column in columns)
 
-    def _projection(self, node: exp.Expr, scope: Scope) -> list[Projection]:
+    def _projection(self, node: exp.Expr, scope: q.Scope) -> list[Projection]:
         """What one item of the SELECT list computes. `*` stands for several items."""
         inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
         if isinstance(node, exp.Star):
@@ -241,32 +215,32 @@ class _Analyser:
             raise errors.UnsupportedQuery("a list of aliases on what gives one column")
         return [self._value(node, inner, scope)]
 
-    def _value(self, node: exp.Expr, plain: exp.Expr, scope: Scope) -> Projection:
+    def _value(self, node: exp.Expr, plain: exp.Expr, scope: q.Scope) -> Projection:
         """One expression with its name, its doc and where it comes from."""
         name, origin = written_name(node), _origin(plain, scope)
         holder = exp.Paren(this=node)  # so that a node that replaces itself has a parent to do it in
         typed = self.expressions.visit(node, scope)
         value = holder.this.this if isinstance(holder.this, exp.Alias) else holder.this
-        pass_mark(plain, value)
+        written.pass_mark(plain, value)
         name = name or (origin.name if origin else accessed_name(value)) or "?column?"
         doc, came_from = (origin.doc, origin.origin) if origin else (_field_doc(plain, typed), None)
-        column = Column(name, typed.type, typed.nullable, doc, came_from, typed.null)
+        column = q.Column(name, typed.type, typed.nullable, doc, came_from, typed.null)
         return _aliased_as(value, name), (column,)
 
-    def _qualified_star(self, node: exp.Column, star: exp.Star, scope: Scope) -> list[Projection]:
+    def _qualified_star(self, node: exp.Column, star: exp.Star, scope: q.Scope) -> list[Projection]:
         """`alias.*`, or `record.*` if there is no such alias."""
         parts = node.parts[:-1]
-        owner = scope.owner([*(name_part(part) for part in parts), Identifier("*", True)])
+        owner = scope.owner([*(q.name_part(part) for part in parts), Identifier("*", True)])
         if owner is not None and owner[1] == len(parts):
-            record_reference(self.expressions, node, owner)
+            q.record_reference(self.expressions, node, owner)
             return _star(star, [owner[0]])
-        if owner is None and scope.column(name_part(parts[0])) is None:
+        if owner is None and scope.column(q.name_part(parts[0])) is None:
             raise scope.unknown_alias(parts[0].name).at(self.expressions.span(node))
         names = ("this", "table", "db", "catalog")
         record = exp.Column(**{n: part.copy() for n, part in zip(names, reversed(parts), strict=False)})
         return self._record_star(record, scope)
 
-    def _record_star(self, record: exp.Expr, scope: Scope) -> list[Projection]:
+    def _record_star(self, record: exp.Expr, scope: q.Scope) -> list[Projection]:
         """`record.*`: one column for each field."""
         holder = exp.Paren(this=record)
         typed = self.expressions.visit(record, scope)
@@ -274,17 +248,17 @@ class _Analyser:
             raise errors.UnsupportedQuery("x.* of what is no record")
         chosen: list[Projection] = []
         for field in typed.type.fields:
-            name, inner = field_of(Identifier(field.name, True), typed)
-            dot = exp.Dot(this=holder.this.copy(), expression=identifier(name))
-            chosen.append((_aliased_as(dot, name), (Column(name, inner.type, inner.nullable, inner.doc),)))
+            name, inner = q.field_of(Identifier(field.name, True), typed)
+            dot = exp.Dot(this=holder.this.copy(), expression=q.identifier(name))
+            chosen.append((_aliased_as(dot, name), (q.Column(name, inner.type, inner.nullable, inner.doc),)))
         return chosen
 
-    def _rows(self, node: exp.Expr, call: exp.Anonymous, scope: Scope) -> Projection:
+    def _rows(self, node: exp.Expr, call: exp.Anonymous, scope: q.Scope) -> Projection:
         """`explode(m) AS (k, v)`: one expression with several columns."""
         function, columns = self.from_clause.rows_of(call, scope)
         match node:
             case exp.Aliases():
-                names = [name_part(alias).name for alias in node.expressions]
+                names = [q.name_part(alias).name for alias in node.expressions]
             case exp.Alias():
                 names = [node.alias]
             case _ if len(columns) == 1:
@@ -297,13 +271,13 @@ class _Analyser:
             )
         if columns and len(columns) != len(names):
             raise errors.WrongColumnCount("the list of aliases", len(columns), len(names))
-        known = columns or tuple(Column(name, None) for name in names)
-        aliases = exp.Aliases(this=call.copy(), expressions=[identifier(name) for name in names])
+        known = columns or tuple(q.Column(name, None) for name in names)
+        aliases = exp.Aliases(this=call.copy(), expressions=[q.identifier(name) for name in names])
         return aliases, tuple(replace(c, name=name) for name, c in zip(names, known, strict=True))
 
     # the clauses after it
 
-    def _grouping(self, node: exp.Select, scope: Scope, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    def _grouping(self, node: exp.Select, scope: q.Scope, columns: tuple[q.Column, ...]) -> tuple[q.Column, ...]:
         """GROUP BY. With grouping sets, every column of the result may be NULL."""
         group = node.args.get("group")
         if group is None:
@@ -321,7 +295,7 @@ class _Analyser:
             refuse_aggregates(holder, "GROUP BY", self.expressions.span(holder))
         return tuple(replace(c, nullable=True) for c in columns) if has_sets(group) else columns
 
-    def _order_and_limit(self, node: exp.Expr, scope: Scope) -> None:
+    def _order_and_limit(self, node: exp.Expr, scope: q.Scope) -> None:
         """ORDER BY and its like, LIMIT and OFFSET."""
         for name in ("order", "sort", "cluster", "distribute"):
             if clause := node.args.get(name):
@@ -332,20 +306,20 @@ class _Analyser:
             if clause := node.args.get(name):
                 self.expressions.stateful = True
                 if not isinstance(clause, exp.Fetch) and not isinstance(clause.expression, exp.Var | exp.Column):
-                    self.expressions.visit(clause.expression, Scope())
+                    self.expressions.visit(clause.expression, q.Scope())
                 elif not isinstance(clause, exp.Fetch) and clause.expression.name.upper() != "ALL":
                     raise errors.MalformedQuery(f"{name.upper()} takes a number")
 
-    def _order_item(self, item: exp.Expr, scope: Scope) -> None:
+    def _order_item(self, item: exp.Expr, scope: q.Scope) -> None:
         """A name alone refers to an output, if there is one; inside an expression it refers to an input first."""
         value = item.this if isinstance(item, exp.Ordered) else item
         if isinstance(value, exp.Literal):
             _require_position(value, "ORDER BY", scope.outputs)
         if isinstance(value, exp.Column) and len(value.parts) == 1:
-            output = scope.output(name_part(value.this))
+            output = scope.output(q.name_part(value.this))
             if output is not None:
-                value.set("this", identifier(output.name))
-                note(value, Notes(output.ref))
+                value.set("this", q.identifier(output.name))
+                q.note(value, q.Notes(output.ref))
                 return
         self.expressions.visit(item, scope)
 
@@ -357,7 +331,7 @@ def _limit(tree: exp.Expr) -> int | None:
     return int(count.name) if isinstance(count, exp.Literal) and count.name.isdigit() else None
 
 
-def _require_position(item: exp.Literal, clause: str, columns: tuple[Column, ...]) -> None:
+def _require_position(item: exp.Literal, clause: str, columns: tuple[q.Column, ...]) -> None:
     if item.name.isdigit() and not 1 <= int(item.name) <= len(columns):
         raise errors.MalformedQuery(f"{clause} {item.name} is no position among the {len(columns)} columns")
 
@@ -375,7 +349,7 @@ def _refuse(node: exp.Select) -> None:
         raise errors.MalformedQuery("it has no columns")
 
 
-def _merged(what: str, left: Column, right: Column) -> Column:
+def _merged(what: str, left: q.Column, right: q.Column) -> q.Column:
     """A column of a set operation, with the common type of both sides."""
     shared = common([Typed(c.type, c.nullable, c.null) for c in (left, right)])
     if shared is None:
@@ -383,26 +357,26 @@ def _merged(what: str, left: Column, right: Column) -> Column:
         assert right.type is not None
         types = print_type(left.type), print_type(right.type)
         raise errors.IncompatibleBranches(f'column "{left.name}" of {what}', *types)
-    return Column(left.name, shared.type, shared.nullable, null=shared.null)
+    return q.Column(left.name, shared.type, shared.nullable, null=shared.null)
 
 
-def _column_of_values(number: int, values: list[Typed]) -> Column:
+def _column_of_values(number: int, values: list[Typed]) -> q.Column:
     """A column of VALUES, with the common type of its rows."""
     shared = common(values)
     if shared is None:
         known = [print_type(v.type) for v in values if v.type is not None]
         other = next(k for k in known if k != known[0])
         raise errors.IncompatibleBranches(f"column {number} of VALUES", known[0], other)
-    return Column(f"col{number}", shared.type, shared.nullable, null=shared.null)
+    return q.Column(f"col{number}", shared.type, shared.nullable, null=shared.null)
 
 
-def _origin(node: exp.Expr, scope: Scope) -> Column | None:
+def _origin(node: exp.Expr, scope: q.Scope) -> q.Column | None:
     """The column that a projection passes on unchanged, for its doc and its name."""
     node = node.unnest()
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         return None
     try:
-        _, column, fields = resolve([name_part(part) for part in node.parts], scope)
+        _, column, fields = q.resolve([q.name_part(part) for part in node.parts], scope)
     except HeadgateError:
         return None
     return None if fields else column
@@ -413,16 +387,16 @@ def _field_doc(node: exp.Expr, typed: Typed) -> str | None:
     return typed.doc if isinstance(node.unnest(), exp.Column | exp.Dot) else None
 
 
-def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
+def _star(star: exp.Star, sources: list[q.Source]) -> list[Projection]:
     """The columns of `*`, without those after EXCEPT. A field that has no column is an error, unless EXCEPT names
     it."""
     if not sources:
         raise errors.UnknownAlias("*")
-    left_out = [name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
-    known = all_columns(sources)
+    left_out = [q.name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
+    known = q.all_columns(sources)
     for name in left_out:
         if not any(_leaves_out(name, column.name) for _, column in known):
-            raise Scope(sources=sources).unknown_column(name.name)
+            raise q.Scope(sources=sources).unknown_column(name.name)
     for column, withheld in (each for source in sources for each in source.withheld):
         if not any(_leaves_out(name, column) for name in left_out):
             raise withheld
@@ -439,7 +413,7 @@ def _leaves_out(name: Identifier, column: str) -> bool:
 
 
 def _aliased_as(expression: exp.Expr, name: str) -> exp.Expr:
-    return exp.Alias(this=expression, alias=identifier(name))
+    return exp.Alias(this=expression, alias=q.identifier(name))
 
 
 def _make_text(node: exp.Expr, number: int) -> None:

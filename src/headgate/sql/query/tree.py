@@ -226,20 +226,9 @@ class Subquery:
 
 
 Node: TypeAlias = (
-    Scan
-    | Values
-    | Filter
-    | Project
-    | Generate
-    | Aggregate
-    | Join
-    | Window
-    | Distinct
-    | SetOperation
-    | Sort
-    | Limit
+    Scan | Values | Filter | Project | Generate | Aggregate | Join | Window | Distinct | SetOperation | Sort | Limit
     | Subquery
-)
+)  # fmt: skip
 
 
 NO_ROWS = Values((), ())

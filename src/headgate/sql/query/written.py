@@ -1,6 +1,6 @@
 """Where the expressions of a query stand: in the text as it was written, and in the Spark SQL that is made of it.
 
-Spark says which piece of its SQL failed, and the user knows only the own text. `mark_written` notes at every node where it
+Spark says which piece of its SQL failed, but the user has never seen that SQL. `mark_written` notes at every node where it
 was written, before the analysis rewrites the tree. `written_expressions` then finds the same nodes in the finished SQL.
 """
 
@@ -22,6 +22,7 @@ LONGEST = 120  # characters of an expression that are kept
 BUDGET = 300_000
 
 _WRITTEN = "written"
+# Nodes that compute nothing, so that no error of Spark is about them alone.
 _NAMES = (exp.Identifier, exp.Column, exp.Literal, exp.DataType, exp.TableAlias, exp.Star, exp.Var)
 # What may stand before the first name or literal of an expression and belongs to it. ANY is any word.
 ANY = ""
@@ -61,6 +62,7 @@ class WrittenExpression:
 def mark_written(tree: exp.Expr, normalised: Normalised) -> None:
     """Note at every node the span of the names, literals, functions and types below it."""
     spans: dict[int, Span] = {}
+    # From the leaves up, so that the span of a node is complete when the node is visited.
     for node in reversed(list(tree.walk(bfs=False))):
         span = _around(spans.pop(id(node), None), _own_span(node, normalised))
         if span is not None:
@@ -78,6 +80,8 @@ def pass_mark(before: exp.Expr, after: exp.Expr) -> None:
 
 
 def _own_span(node: exp.Expr, normalised: Normalised) -> Span | None:
+    """Where a name, a function or a literal was written. sqlglot knows positions for these only. A mark that stands for a
+    type has the span of the type."""
     if not isinstance(node, exp.Identifier | exp.Anonymous | exp.Literal) or "start" not in node.meta:
         return None
     number = str(node.this).removeprefix(TYPE_MARK)
@@ -87,6 +91,7 @@ def _own_span(node: exp.Expr, normalised: Normalised) -> Span | None:
 
 
 def _around(one: Span | None, other: Span | None) -> Span | None:
+    """The smallest span that contains both."""
     if one is None or other is None:
         return one or other
     return Span(min(one.start, other.start), max(one.end, other.end))
@@ -99,6 +104,8 @@ def written_expressions(tree: exp.Expr, sql: str, text: str, columns: int) -> tu
 
 
 class _Search:
+    """Finds nodes in the Spark SQL by printing each of them, and their texts in the query by its tokens."""
+
     def __init__(self, sql: str, text: str) -> None:
         self.sql = sql
         self.text = text
@@ -119,6 +126,7 @@ class _Search:
                 yield found if column is None else WrittenExpression(found.start, found.end, found.text, column)
 
     def _below(self, node: exp.Expr, start: int, end: int) -> Iterator[WrittenExpression]:
+        """The node itself, if it computes a value and was written by the user, and the expressions in it."""
         span = node.meta.get(_WRITTEN)
         if span is not None and isinstance(node, exp.Condition):
             yield WrittenExpression(start, end, self._text(node, span))
@@ -152,6 +160,7 @@ class _Search:
         return written if len(written) <= LONGEST else written[: LONGEST - 1] + "…"
 
     def _with_words_before(self, node: exp.Expr, first: int) -> int:
+        """The first token of an expression that begins with words such as ``CAST (``, for which sqlglot has no position."""
         for words in _BEFORE.get(type(node), ()):
             before = [self._word(index) for index in range(first - len(words), first)]
             if all(word in (ANY, found) for word, found in zip(words, before, strict=True)):
@@ -159,6 +168,7 @@ class _Search:
         return first
 
     def _balanced(self, first: int, last: int) -> tuple[int, int]:
+        """Widen a range of tokens until it has both ends of every bracket and of every CASE in it."""
         missing, depth = 0, 0
         for token in self.tokens[first : last + 1]:
             depth += _step(token)
@@ -177,6 +187,7 @@ class _Search:
 
 
 def _step(token: Token) -> int:
+    """How many brackets a token opens; -1 if it closes one."""
     return (token.word in _OPENING) - (token.word in _CLOSING)
 
 

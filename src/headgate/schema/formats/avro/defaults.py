@@ -12,7 +12,7 @@ from typing import assert_never, cast
 from headgate.schema import types as t
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.formats.avro import tree
-from headgate.schema.values import dumps, from_json, to_json
+from headgate.schema.values import CONNECT_MICROSECONDS, EPOCH, dumps, from_json, moment_of, to_json
 from headgate.schema.written import Json
 
 INT_RANGE = range(-(2**31), 2**31)
@@ -146,7 +146,7 @@ def _canonical(value: Json, node: tree.AvroType, type_: t.Type) -> object:
         ):
             return _from_bytes(value.encode("latin-1"), type_)
         case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if isinstance(value, int):
-            return _moment(value * _unit(node), type_)
+            return moment_of(value * _unit(node), type_)
         case _, t.Real() | t.Double():
             return float(cast("float", value))
         case _:
@@ -178,39 +178,13 @@ def _from_bytes(data: bytes, type_: t.Type) -> object:
             return data
 
 
-# Without a zone, as the canonical value of a timestamp is.
-_EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECONDS = {"time-millis": 1000, "timestamp-millis": 1000, "local-timestamp-millis": 1000, "date": 86_400_000_000}
-_CONNECT_MICROSECONDS = {
-    "io.debezium.time.Date": 86_400_000_000,
-    "io.debezium.time.Time": 1000,
-    "io.debezium.time.Timestamp": 1000,
-    "org.apache.kafka.connect.data.Date": 86_400_000_000,
-    "org.apache.kafka.connect.data.Time": 1000,
-    "org.apache.kafka.connect.data.Timestamp": 1000,
-}
 
 
 def _unit(node: tree.Primitive) -> int:
     """The microseconds of one step of a date or time that is counted in whole numbers."""
-    connect = _CONNECT_MICROSECONDS.get(str(node.attributes.get("connect.name")))
+    connect = CONNECT_MICROSECONDS.get(str(node.attributes.get("connect.name")))
     return connect or _MICROSECONDS.get(str(node.attributes.get("logicalType")), 1)
-
-
-def _moment(microseconds: int, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz) -> object:
-    """A date or time by its microseconds since the epoch."""
-    moment = _EPOCH + dt.timedelta(microseconds=microseconds)
-    match type_:
-        case t.Date():
-            return moment.date()
-        case t.Time():
-            return moment.time()
-        case t.Timestamp():
-            return moment
-        case t.TimestampTz():
-            return moment.replace(tzinfo=dt.UTC)
-        case _:
-            assert_never(type_)
 
 
 def avro_default(default: str, node: tree.AvroType, type_: t.Type) -> Json:
@@ -265,7 +239,7 @@ def _microseconds(value: object) -> int:
         case dt.date():
             moment = dt.datetime(value.year, value.month, value.day)
         case dt.time():
-            moment = dt.datetime.combine(_EPOCH.date(), value)
+            moment = dt.datetime.combine(EPOCH.date(), value)
         case _:
             raise ValueError(type(value).__name__)
-    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+    return (moment - EPOCH) // dt.timedelta(microseconds=1)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
-from headgate.schema import errors
-from headgate.schema import types as t
+from headgate.schema import errors, types as t
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.defaults import neutral_default
 from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently

@@ -11,21 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.schema import errors
-from headgate.schema import types as t
-from headgate.schema.formats.jsonschema.keywords import (
-    FORMAT,
-    LOGICAL_TITLES,
-    Keywords,
-    References,
-    enum_type,
-    integer_type,
-    intersect,
-    keywords_of,
-    number_type,
-    text_type,
-    title,
-)
+from headgate.schema import errors, types as t
+from headgate.schema.formats.jsonschema import keywords as k
 from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.values import dumps, from_json, to_json
 from headgate.schema.written import SizeLimit, check_depth, copy_document, load_document
@@ -57,19 +44,19 @@ def _read(schema: object, references: Mapping[str, object] | None) -> tuple[t.Ty
     """The type, whether null is valid, and the titles of logical types."""
     root = _load(schema)
     documents = {address: _load(document) for address, document in (references or {}).items()}
-    reader = _Reader(References(root, documents))
+    reader = _Reader(k.References(root, documents))
     found = reader.read(root, _Location(ROOT))
     if found is None:
         raise errors.ImpossibleSchema(ROOT)
     type_ = _with_doc(found)
-    check_depth(type_, FORMAT)
+    check_depth(type_, k.FORMAT)
     return type_, found.nullable, reader.titles
 
 
 def _load(schema: object) -> object:
     if isinstance(schema, str):
-        return load_document(schema, FORMAT, errors.MalformedJsonSchema)
-    return copy_document(schema, FORMAT, errors.MalformedJsonSchema)
+        return load_document(schema, k.FORMAT, errors.MalformedJsonSchema)
+    return copy_document(schema, k.FORMAT, errors.MalformedJsonSchema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +70,7 @@ class _Location:
     def into(self, path: str) -> _Location:
         """One level deeper, at another path."""
         if self.depth >= t.MAX_DEPTH:
-            raise errors.SchemaTooDeep(FORMAT, self.path)
+            raise errors.SchemaTooDeep(k.FORMAT, self.path)
         return _Location(path, self.depth + 1, self.open)
 
     def opening(self, nodes: frozenset[int]) -> _Location:
@@ -103,13 +90,13 @@ class _ReadType:
 class _Reader:
     """Reads one schema. Nodes are known by identity, because the same node may be reached in several ways."""
 
-    def __init__(self, references: References) -> None:
+    def __init__(self, references: k.References) -> None:
         self._references = references
-        self._size_limit = SizeLimit(FORMAT)
+        self._size_limit = SizeLimit(k.FORMAT)
         self.titles: dict[str, str] = {}
         self._reference_texts: dict[int, str] = {}  # the last `$ref` that led to a node
         self._seen: dict[
-            int, tuple[object, Keywords]
+            int, tuple[object, k.Keywords]
         ] = {}  # with the node, so that its id is not given to another object
 
     def read(self, schema: object, at: _Location) -> _ReadType | None:
@@ -120,21 +107,21 @@ class _Reader:
         keywords, nodes = flat
         return self._read_keywords(keywords, at.opening(nodes))
 
-    def _flatten(self, schema: object, at: _Location) -> tuple[Keywords, frozenset[int]] | None:
+    def _flatten(self, schema: object, at: _Location) -> tuple[k.Keywords, frozenset[int]] | None:
         """The keywords of a schema with those of its `$ref` and allOf, and the nodes that were read for it."""
         self._size_limit.count(1, at.path)
         if isinstance(schema, bool):
-            return (Keywords(), frozenset()) if schema else None
+            return (k.Keywords(), frozenset()) if schema else None
         if not isinstance(schema, dict):
             raise errors.MalformedJsonSchema(at.path, "a schema is an object, true or false")
         if id(schema) in at.open:
-            raise errors.RecursiveSchema(FORMAT, at.path, self._reference_texts.get(id(schema), "#"))
+            raise errors.RecursiveSchema(k.FORMAT, at.path, self._reference_texts.get(id(schema), "#"))
         if id(schema) not in self._seen:
-            self._seen[id(schema)] = schema, keywords_of(schema, at.path)
+            self._seen[id(schema)] = schema, k.keywords_of(schema, at.path)
         keywords, nodes = self._seen[id(schema)][1], frozenset((id(schema),))
         for member in self._members(schema, at):
             flat = self._flatten(member, at.opening(frozenset((id(schema),))).into(at.path))
-            merged = intersect(keywords, flat[0]) if flat is not None else None
+            merged = k.intersect(keywords, flat[0]) if flat is not None else None
             if flat is None or merged is None:
                 return None
             keywords, nodes = merged, nodes | flat[1]
@@ -155,7 +142,7 @@ class _Reader:
             raise errors.MalformedJsonSchema(at.path, '"allOf" is not a list')
         return members + together
 
-    def _read_keywords(self, keywords: Keywords, at: _Location) -> _ReadType | None:
+    def _read_keywords(self, keywords: k.Keywords, at: _Location) -> _ReadType | None:
         """The type that flattened keywords describe; None if no value is valid."""
         if keywords.unions:
             return self._alternatives(keywords, at)
@@ -169,13 +156,13 @@ class _Reader:
         type_ = self._type(next(iter(kinds)), keywords, at) if len(kinds) == 1 else t.Json()
         return _described(type_, nullable, keywords)
 
-    def _alternatives(self, keywords: Keywords, at: _Location) -> _ReadType | None:
+    def _alternatives(self, keywords: k.Keywords, at: _Location) -> _ReadType | None:
         """anyOf and oneOf. Each alternative is read together with the rest of the schema, and the types are joined."""
         base = replace(keywords, unions=())
         found_types: list[_ReadType] = []
         for branch in (branch for group in keywords.unions for branch in group):
             flat = self._flatten(branch, at.into(at.path))
-            merged = intersect(base, flat[0]) if flat is not None else None
+            merged = k.intersect(base, flat[0]) if flat is not None else None
             if flat is None or merged is None:
                 continue
             found = self._read_keywords(merged, at.opening(flat[1]).into(at.path))
@@ -187,31 +174,31 @@ class _Reader:
         doc = keywords.description if len(types) > 1 else next((p.doc for p in found_types if p.type is not None), doc)
         return _ReadType(join(types) if types else None, nullable, doc)
 
-    def _type(self, kind: str, keywords: Keywords, at: _Location) -> t.Type:
+    def _type(self, kind: str, keywords: k.Keywords, at: _Location) -> t.Type:
         match kind:
             case "boolean":
                 return t.Boolean()
             case "integer":
-                if title(keywords) in LOGICAL_TITLES:
-                    self.titles[at.path] = title(keywords)
-                return integer_type(keywords, at.path)
+                if k.title(keywords) in k.LOGICAL_TITLES:
+                    self.titles[at.path] = k.title(keywords)
+                return k.integer_type(keywords, at.path)
             case "number":
-                return number_type(keywords, at.path)
+                return k.number_type(keywords, at.path)
             case "string":
-                return text_type(keywords, at.path)
+                return k.text_type(keywords, at.path)
             case "array":
                 return self._array(keywords, at)
             case _:
                 return self._object(keywords, at)
 
-    def _array(self, keywords: Keywords, at: _Location) -> t.Type:
+    def _array(self, keywords: k.Keywords, at: _Location) -> t.Type:
         """An array if all elements have one schema, otherwise json."""
         if keywords.is_tuple or not isinstance(keywords.items, dict):
             return t.Json()
         found = self.read(keywords.items, at.into(element_path(at.path)))
         return t.Array(_with_doc(found), found.nullable) if found is not None else t.Json()
 
-    def _object(self, keywords: Keywords, at: _Location) -> t.Type:
+    def _object(self, keywords: k.Keywords, at: _Location) -> t.Type:
         """A record if properties are named, a map if only their values have a schema, otherwise json."""
         if keywords.properties:
             return t.Record(self._fields(keywords, at))
@@ -223,7 +210,7 @@ class _Reader:
         found = self.read(values[0], at.into(value_path(at.path)))
         return t.Map(_with_doc(found), found.nullable) if found is not None else t.Json()
 
-    def _fields(self, keywords: Keywords, at: _Location) -> tuple[t.Field, ...]:
+    def _fields(self, keywords: k.Keywords, at: _Location) -> tuple[t.Field, ...]:
         """The fields of a record. A property without a default that is not required may be null."""
         fields = []
         for name, schema in _in_order(keywords.properties or {}):
@@ -251,7 +238,7 @@ def _default(schema: object, type_: t.Type) -> str | None:
         return None
 
 
-def _kinds(keywords: Keywords) -> tuple[bool, frozenset[str]]:
+def _kinds(keywords: k.Keywords) -> tuple[bool, frozenset[str]]:
     """Whether null is valid, and the other JSON types that are. Without `type`, keywords of one type imply it."""
     if keywords.types is not None:
         return "null" in keywords.types, keywords.types - {"null"}
@@ -264,7 +251,7 @@ def _kinds(keywords: Keywords) -> tuple[bool, frozenset[str]]:
     return True, frozenset(("object", "array", "string", "number", "boolean"))
 
 
-def _fixed_values(keywords: Keywords, nullable: bool, kinds: frozenset[str], path: str) -> _ReadType | None:
+def _fixed_values(keywords: k.Keywords, nullable: bool, kinds: frozenset[str], path: str) -> _ReadType | None:
     """The type of enum and const."""
     allowed = [v for v in keywords.enum or () if v is not None and (not kinds or _kind(v) & kinds)]
     nullable = nullable and None in (keywords.enum or ())
@@ -273,7 +260,7 @@ def _fixed_values(keywords: Keywords, nullable: bool, kinds: frozenset[str], pat
     symbols = [value for value in allowed if isinstance(value, str)]
     if len(symbols) == len(allowed):
         return _described(t.Enum(tuple(dict.fromkeys(symbols))), nullable, keywords)
-    return _described(enum_type(allowed, keywords, path), nullable, keywords)
+    return _described(k.enum_type(allowed, keywords, path), nullable, keywords)
 
 
 def _kind(value: object) -> frozenset[str]:
@@ -292,16 +279,16 @@ def _kind(value: object) -> frozenset[str]:
             return frozenset(("object",))
 
 
-def _described(type_: t.Type, nullable: bool, keywords: Keywords) -> _ReadType:
+def _described(type_: t.Type, nullable: bool, keywords: k.Keywords) -> _ReadType:
     """Add the docs. A title is the name of a record or enum if it can be one, otherwise it serves as a doc."""
     outer, inner = keywords.description, keywords.inner_description
-    name = title(keywords)
+    name = k.title(keywords)
     if isinstance(type_, t.Record | t.Enum):
         if _NAME.match(name):
             return _ReadType(replace(type_, name=name, doc=inner), nullable, outer)
         type_ = replace(type_, doc=inner if inner is not None else keywords.inner_title)
         return _ReadType(type_, nullable, outer if outer is not None else keywords.title)
-    title_doc = name if name and name not in LOGICAL_TITLES else None
+    title_doc = name if name and name not in k.LOGICAL_TITLES else None
     return _ReadType(type_, nullable, next((doc for doc in (outer, inner, title_doc) if doc is not None), None))
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from google.protobuf import descriptor_pb2 as pb
-from google.protobuf import text_format
+from google.protobuf import descriptor_pb2 as pb, text_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message

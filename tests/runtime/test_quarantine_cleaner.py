@@ -10,9 +10,8 @@ from typing import cast
 import pytest
 
 from headgate.catalog.tasks import QuarantineFolder
-from headgate.control import quarantine_cleaner
-from headgate.control.quarantine_cleaner import GRACE, QuarantineCleaner
-from headgate.runtime.quarantine import QuarantineFiles
+from headgate.runtime import quarantine
+from headgate.runtime.quarantine import GRACE, QuarantineCleaner, QuarantineFiles
 from headgate.runtime.session import SparkSession
 
 pytestmark = pytest.mark.unit
@@ -43,7 +42,7 @@ def no_session() -> SparkSession:
 
 
 def test_a_folder_that_cannot_be_removed_is_tried_again_and_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quarantine_cleaner, "EVERY", 0.01)
+    monkeypatch.setattr(quarantine, "CLEAN_EVERY", 0.01)
     store, removed = Store(), list[str]()
 
     def remove(_: SparkSession, folder: QuarantineFolder) -> None:

@@ -1,0 +1,124 @@
+"""ALTER SINK … SET FROM: the sink reads another relation, or the same one with a key that widened, and keeps its topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import DefinitionChanged
+from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object, definition_of
+from headgate.errors import HeadgateError
+from headgate.plan.chain import chain_of, check_loops
+from headgate.plan.definitions import RecordEncoding, SinkDefinition
+from headgate.plan.impact import defaults_of, with_schemas_to_register
+from headgate.plan.plans import ChangeCatalog, RegisterSchema, Skip
+from headgate.plan.sink import plan_new_sink
+from headgate.plan.sink_options import SIDES
+from headgate.resolve.statements import Context, object_id
+from headgate.schema.formats.avro.docs import with_docs_of
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import to_json
+from headgate.schema.formats.avro.write import differs, next_version
+from headgate.schema.written import WrittenSchema
+from headgate.sql.formats import format_of, frozen_schemas
+from headgate.sql.registry_formats import Side, subject_name
+from headgate.sql.sinks import AlterSinkFrom, CreateSink
+from headgate.sql.statement import ObjectName
+
+Register = tuple[Side, RegisterSchema]
+
+
+def plan_set_from(statement: AlterSinkFrom, context: Context) -> ChangeCatalog | Skip:
+    """The sink as if it were created over the relation now. Its topic, its key columns and all options stay."""
+    catalog = context.catalog
+    sink = catalog.get(object_id(statement.name))
+    old = definition_of(sink, CreateSink)
+    new = _over(old, statement.relation, context.answers.ends)
+    needed, notices = plan_new_sink(catalog, new, context.answers.types)
+    register = tuple(_schemas(catalog, old, needed))
+    if old.relation.id == new.relation.id and not register and sink.body is None:
+        return Skip(statement.words, f'sink "{sink.name}" reads this relation already, and nothing has changed')
+    change = _change(sink, with_schemas_to_register(new, register), needed)
+    after = apply(catalog, change)
+    check_loops(after, [sink.id])
+    effects = tuple(effect for _, effect in register)
+    return ChangeCatalog(
+        statement.words, (change,), effects, notices=(*notices, _notice(catalog, sink, old, needed, register))
+    )
+
+
+def _over(statement: CreateSink, relation: ObjectName, ends: tuple[int, ...] | None) -> CreateSink:
+    """The statement with another relation. ``ends`` are those of the new source if the sink begins there.
+
+    Docs that are frozen into the statement belong to the old relation: whatever freezes docs must do so anew here, before
+    the schemas are generated.
+    """
+    options = statement.with_options
+    if ends is not None:
+        options = replace(options, seed_offset=ends)
+    return replace(statement, relation=relation, with_options=options)
+
+
+def _change(sink: Object, statement: CreateSink, needed: SinkDefinition) -> DefinitionChanged:
+    """The text that the user wrote stays, as for all changes of a sink. Keys are written as ``needed`` says from now on."""
+    others = tuple(d for d in sink.dependencies if d.use is not DependencyKind.READS)
+    dependencies = (Dependency(needed.relation, DependencyKind.READS), *others)
+    return DefinitionChanged(sink.id, sink.statement, statement, dependencies, sink.columns, sink.growth, None)
+
+
+# schemas
+
+
+def _schemas(catalog: Catalog, statement: CreateSink, needed: SinkDefinition) -> Sequence[Register]:
+    """The schemas that the sink must register: next versions of those that it has, with the docs of the new relation.
+
+    A key whose schema differs in nothing but docs keeps its schema, so that its bytes stay the same.
+    """
+    found: list[Register] = []
+    sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", needed.key), ("VALUE", needed.value))
+    for side, encoded in sides:
+        frozen = frozen_schemas(format_of(statement.formats, side), side)
+        if encoded is None or encoded.schema is None or not frozen:
+            continue
+        old, new = load_tree(frozen[-1].schema), load_tree(encoded.schema)
+        made = with_docs_of(next_version(old, new, defaults_of(catalog, needed, encoded)), new)
+        same = not differs(old, made) if side == "KEY" else to_json(old) == to_json(made)
+        if not same:
+            schema = WrittenSchema(json.dumps(to_json(made), ensure_ascii=False))
+            registry = needed.registry(SIDES[side])
+            found.append((side, RegisterSchema(registry, subject_name(needed.topic, side), schema)))
+    return found
+
+
+# what happens to the topic
+
+
+def _notice(
+    catalog: Catalog, sink: Object, old: CreateSink, needed: SinkDefinition, register: Sequence[Register]
+) -> str:
+    name = f'sink "{sink.name}"'
+    before, after = (_source(catalog, id_) for id_ in (object_id(old.relation), needed.relation))
+    in_step = needed.envelope == "UPSERT" and catalog.get(needed.relation).growth is Growth.KEYED
+    other_source = before is None or after is None or before.id != after.id
+    if in_step and (other_source or any(side == "KEY" for side, _ in register) or sink.body is not None):
+        return f"{name} is written anew: every key that the relation has, and tombstones for all others in its topic"
+    if in_step:
+        return (
+            f"{name} is brought in step: rows that the relation gives otherwise are written again, and keys that it does not "
+            "give are deleted"
+        )
+    if other_source:
+        start = "from its start" if old.with_options.snapshot else "from its present end"
+        return f"{name} reads the source of the relation {start}; what it wrote before stays as it is"
+    return f"{name} goes on with the relation from where it is; what it wrote before stays as it is"
+
+
+def _source(catalog: Catalog, relation: int) -> Object | None:
+    """The source below a relation; None if the relation does not work any more."""
+    try:
+        return chain_of(catalog, relation).source
+    except HeadgateError:
+        return None

@@ -1,0 +1,191 @@
+"""Rows of a sink's relation -> records of its topic, as columns of Spark: key, value, partition and headers, and what is wrong
+with a row that cannot be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+from headgate.plan.definitions import HeadersColumn, PartitionBy, RecordEncoding, SinkDefinition
+from headgate.runtime.formats.writers import RecordWriter, row_of
+from headgate.runtime.ports import SideWriter
+from headgate.schema.events import AFTER, BEFORE, change_event
+from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.render import print_type, spark_identifier
+from headgate.schema.types import Array, Map, Record, Type
+
+NO_HEADER_KEY = "a header has no key"
+TEXT = "text not null"
+
+
+class SinkRecords:
+    """The records of one sink. Its columns are made once, when Spark runs."""
+
+    def __init__(self, sink: SinkDefinition) -> None:
+        self.sink = sink
+
+    # What is written
+
+    @cached_property
+    def key(self) -> Column:
+        sides = self._sides
+        return sides["key"].bytes() if "key" in sides else F.lit(None).cast("binary")
+
+    @cached_property
+    def value(self) -> Column:
+        return self._sides["value"].bytes()
+
+    @cached_property
+    def headers(self) -> Column | None:
+        return None if self.sink.headers is None else _headers(self.sink.headers)
+
+    def partitioned(self, rows: DataFrame) -> DataFrame:
+        """The rows with the columns that `partition` uses."""
+        by = self.sink.partition_by
+        if by is None:
+            return rows
+        return rows.withColumns({name: F.col(spark_identifier(column)) for name, column in by.columns})
+
+    def partition(self, partitions: int) -> list[Column]:
+        """The column of the partition that a record goes to; none if the producer chooses it."""
+        by = self.sink.partition_by
+        return [] if by is None else [_partition(by, partitions).alias("partition")]
+
+    # What cannot be written
+
+    @cached_property
+    def can_reject(self) -> bool:
+        """Whether there are rows that cannot be encoded. Otherwise nothing needs to be checked."""
+        return any(side.can_reject for side in self._sides.values()) or self._headers_checked
+
+    @cached_property
+    def accepts_key(self) -> Column:
+        """Whether the key can be encoded. TRUE or FALSE, never NULL."""
+        sides = self._sides
+        return sides["key"].accepts() if "key" in sides else F.lit(True)
+
+    @cached_property
+    def accepts_value(self) -> Column:
+        """Whether the value and the headers can be encoded. TRUE or FALSE, never NULL."""
+        accepts = self._sides["value"].accepts()
+        return accepts & ~_lacks_key(self.sink.headers) if self._headers_checked else accepts
+
+    @cached_property
+    def problem(self) -> Column:
+        """struct<schema_id, path, expected, reason> for a row that cannot be written, otherwise NULL. Holds nothing of it."""
+        found = F.when(F.lit(False), _problem(None, F.lit(""), F.lit(""), F.lit("")))
+        for side in self._sides.values():
+            found = found.when(~side.accepts(), side.problem())
+        if self._headers_checked:
+            wrong = _lacks_key(self.sink.headers)
+            found = found.when(wrong, _problem(None, F.lit("$.headers[].key"), F.lit(TEXT), F.lit(NO_HEADER_KEY)))
+        return found
+
+    @cached_property
+    def _headers_checked(self) -> bool:
+        return self.sink.headers is not None and not self.sink.headers.is_map
+
+    @cached_property
+    def _sides(self) -> Mapping[str, _Side]:
+        """The key, if there is one, comes first."""
+        sides = {"key": self.sink.key, "value": self.sink.value}
+        return {name: _Side(name, side) for name, side in sides.items() if side is not None}
+
+
+class _Side:
+    """One side of the records of a sink."""
+
+    def __init__(self, name: str, encoding: RecordEncoding) -> None:
+        self._name = name
+        self._side, self._row = _written(encoding)
+        self._writer: SideWriter = RecordWriter(self._side)
+
+    @property
+    def can_reject(self) -> bool:
+        return self._writer.can_reject
+
+    def bytes(self) -> Column:
+        return self._writer.encode(self._row)
+
+    def accepts(self) -> Column:
+        return self._writer.accepts(self._row)
+
+    def problem(self) -> Column:
+        error = self._writer.error(self._row)
+        path = F.concat(F.lit(f"{ROOT}.{self._name}"), F.substring(error["path"], len(ROOT) + 1, 10_000))
+        return _problem(self._side.schema_id, path, self._expected(error["path"]), error["reason"])
+
+    def _expected(self, path: Column) -> Column:
+        """The type that the schema has at a path, or the format if it has none there."""
+        found = F.lit(self._side.encoding.lower())
+        types = dict(_types(self._side.record, ROOT))
+        if types:
+            entries = [F.lit(text) for pair in types.items() for text in pair]
+            found = F.coalesce(F.try_element_at(F.create_map(*entries), path), found)
+        return found
+
+
+def _written(side: RecordEncoding) -> tuple[RecordEncoding, dict[str, Column]]:
+    """The side as its writer sees it, and its columns. An event is a record of two columns."""
+    row = row_of(side)
+    if not side.as_event:
+        return side, row
+    after = F.struct(*[column.alias(name) for name, column in row.items()])
+    columns = {BEFORE: F.when(F.lit(False), after), AFTER: after}
+    event = replace(
+        side, columns=tuple(columns), names=tuple(columns), record=change_event(side.record), as_event=False
+    )
+    return event, columns
+
+
+def _types(type_: Type, path: str) -> Iterator[tuple[str, str]]:
+    """The paths inside a type, each with what must be there."""
+    match type_:
+        case Record():
+            for field in type_.fields:
+                inner = field_path(path, field.name)
+                yield inner, print_type(field.type) + ("" if field.nullable else " not null")
+                yield from _types(field.type, inner)
+        case Array():
+            inner = element_path(path)
+            yield inner, print_type(type_.element) + ("" if type_.element_nullable else " not null")
+            yield from _types(type_.element, inner)
+        case Map():
+            inner = value_path(path)
+            yield inner, print_type(type_.value) + ("" if type_.value_nullable else " not null")
+            yield from _types(type_.value, inner)
+        case _:
+            return
+
+
+def _problem(schema_id: int | None, path: Column, expected: Column, reason: Column) -> Column:
+    id_ = F.lit(schema_id).cast("bigint").alias("schema_id")
+    return F.struct(id_, path.alias("path"), expected.alias("expected"), reason.alias("reason"))
+
+
+def _partition(by: PartitionBy, partitions: int) -> Column:
+    """The expression modulo the number of partitions. NULL and negative numbers go to partition 0."""
+    number = F.expr(by.sql).cast("bigint")
+    within = F.when(number >= 0, F.pmod(number, F.lit(partitions)))
+    return F.coalesce(within, F.lit(0)).cast("int")
+
+
+def _headers(headers: HeadersColumn) -> Column:
+    """The headers as Spark's writer takes them: a list of structs of key and bytes."""
+    column = F.col(spark_identifier(headers.column))
+    entries = F.map_entries(column) if headers.is_map else column
+
+    def entry(header: Column) -> Column:
+        return F.struct(header["key"].alias("key"), header["value"].cast("binary").alias("value"))
+
+    return F.transform(entries, entry)
+
+
+def _lacks_key(headers: HeadersColumn | None) -> Column:
+    """Whether a header in a list has no key, which Kafka does not take."""
+    assert headers is not None
+    column = F.col(spark_identifier(headers.column))
+    return F.coalesce(F.exists(column, lambda header: header["key"].isNull()), F.lit(False))
