@@ -77,7 +77,7 @@ CURE = "\n\nCure: "  # begins the last paragraph of a docstring
 def error_classes() -> dict[str, type[HeadgateError]]:
     """All errors of the product by code. Fails if two classes share a code."""
     for module in pkgutil.walk_packages(headgate.__path__, "headgate."):
-        if module.name.endswith(".errors"):
+        if module.name.endswith("errors"):
             importlib.import_module(module.name)
     classes = sorted((cls for cls in _subclasses(HeadgateError) if cls.code), key=lambda cls: cls.code)
     by_code = {cls.code: cls for cls in classes}

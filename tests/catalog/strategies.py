@@ -145,6 +145,7 @@ def _alterations(draw: st.DrawFn, catalog: Catalog) -> Sequence[Change]:
     generic: list[st.SearchStrategy[Change]] = [
         st.builds(ObjectRenamed, st.just(target.id), names),
         st.builds(CommentSet, st.just(target.id), st.just(column), st.none() | texts),
+        st.builds(CommentSet, st.just(target.id), st.just(column), st.none() | texts, st.tuples(texts)),
     ]
     return (draw(draw(st.sampled_from([*_special(catalog, target) * 2, *generic]))),)
 

@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.catalog.catalog import Effective, Origin, column_comment, effective_comment, object_comment
-from headgate.catalog.changes import CommentSet, ObjectCreated, ObjectDropped
-from headgate.catalog.objects import Column
+from headgate.catalog.catalog import (
+    Effective,
+    Origin,
+    column_comment,
+    effective_comment,
+    field_comment,
+    object_comment,
+)
+from headgate.catalog.changes import ColumnsChanged, CommentSet, ObjectCreated, ObjectDropped
+from headgate.catalog.objects import Column, FieldComment
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.statement import Kind
 from tests.catalog.building import Building, created
@@ -97,3 +104,28 @@ def test_a_comment_goes_with_its_object(building: Building) -> None:
     building.do(CommentSet(view, None, "about v"), ObjectDropped(view))
     again = building.add(Kind.VIEW, "v")
     assert object_comment(building.catalog.get(again)) is None
+
+
+def test_a_comment_on_a_field_outranks_its_doc_and_is_seen_downstream(building: Building) -> None:
+    source = building.add(Kind.SOURCE, "s", "addr record(zip text)")
+    view = projection(building, "v", ColumnRef(source, 1))
+
+    def shown(object_id: int, imported: str | None = "from the schema") -> Effective | None:
+        return field_comment(building.catalog, column(building, object_id), ("zip",), imported)
+
+    assert shown(source) == Effective("from the schema", Origin.IMPORTED)
+    building.do(CommentSet(source, 1, "by hand", ("zip",)))
+    assert (shown(source), shown(view)) == (
+        Effective("by hand", Origin.EXPLICIT),
+        Effective("by hand", Origin.FOLLOWED),
+    )
+    building.do(CommentSet(view, 1, None, ("zip",)))
+    assert shown(view) is None
+    assert column_comment(building.catalog, column(building, source)) is None
+
+
+def test_a_comment_on_a_field_stays_when_the_columns_change(building: Building) -> None:
+    source = building.add(Kind.SOURCE, "s", "addr record(zip text)")
+    building.do(CommentSet(source, 1, "by hand", ("zip",)))
+    building.do(ColumnsChanged(source, (replace(column(building, source), nullable=False, fields=()),)))
+    assert column(building, source).fields == (FieldComment(("zip",), "by hand"),)

@@ -176,6 +176,7 @@ def test_columns_and_comments_show_what_holds(store: SqliteStore) -> None:
     assert rows(store, "headgate_catalog.comments", "object", "column", "comment", "origin") == [
         ("v", "a", "by hand", "explicit"),
         ("v", "b", "from the schema", "imported"),
+        ("v", "b.x", "a doc", "imported"),
         ("v", "c", None, "suppressed"),
     ]
 

@@ -42,6 +42,9 @@ DONE = {
     "ReplayQuarantine": "REPLAY QUARANTINE FOR out",
     "RenameColumn": "ALTER SOURCE spare RENAME COLUMN text TO line",
     "AcceptSchemaChange": "ALTER SOURCE lines ACCEPT SCHEMA CHANGE",
+    "AlterSinkDocs": "ALTER SINK out FORMAT AVRO (ADD DOC ON TYPE lines = 'x')",
+    "CreateSinkPolicy": "CREATE SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
+    "AlterSinkPolicy": "ALTER SINK POLICY kept FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
     "AlterSinkFrom": "ALTER SINK out SET FROM spare",
 }
 LATER = {
@@ -70,15 +73,6 @@ LATER = {
     ),
     "BackfillMaterialization": ("ALTER MATERIALIZATION m BACKFILL", "ALTER MATERIALIZATION"),
     "SetMaterializationFields": ("ALTER MATERIALIZATION m SET FIELDS RECOMMENDED", "ALTER MATERIALIZATION"),
-    "AlterSinkDocs": ("ALTER SINK out FORMAT AVRO (REFRESH DOCS)", "ALTER SINK"),
-    "CreateSinkPolicy": (
-        "CREATE SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
-        "CREATE SINK POLICY",
-    ),
-    "AlterSinkPolicy": (
-        "ALTER SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
-        "ALTER SINK POLICY",
-    ),
     "Subscribe": ("SUBSCRIBE lines", "SUBSCRIBE"),
     "ExplainChange": ("EXPLAIN CHANGE ALTER SINK out SET FROM lines", "EXPLAIN CHANGE ALTER SINK"),
     "ExplainSubjectChange": ("EXPLAIN CHANGE SUBJECT 's' TO '{}'", "EXPLAIN CHANGE SUBJECT"),
@@ -95,7 +89,8 @@ def busy(sql: Shell) -> Shell:
         "CREATE SECRET kept AS 'HUNTER1';"
         "CREATE SOURCE lines FROM KAFKA CONNECTION kafka (TOPIC 'lines') FORMAT TEXT;"
         "CREATE SOURCE spare FROM KAFKA CONNECTION kafka (TOPIC 'lines') FORMAT TEXT;"
-        f"CREATE SINK out FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'out') {avro}"
+        f"CREATE SINK out FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'out') {avro};"
+        "CREATE SINK POLICY kept FORMAT PROTOBUF (REQUIRE DOCUMENTATION FOR ALL TYPES)"
     )
     return sql
 

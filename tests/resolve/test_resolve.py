@@ -195,3 +195,14 @@ def test_two_statements_differ_where_they_mean_something_else(
 ) -> None:
     other = resolve_names(create(wanted), world.catalog, world.path, must_exist=False)
     assert differences(resolved(world, SINK), other) == parts
+
+
+def test_docs_are_compared_by_what_they_mean_and_frozen_ones_are_no_difference(world: Planning) -> None:
+    avro = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+    sink = f"CREATE SINK out FROM orders INTO KAFKA CONNECTION kafka (TOPIC 'out') {avro}"
+    column = world.named("orders").columns[0].name
+    world.do(f"COMMENT ON SOURCE orders IS 'frozen'; {sink} (DOC ON COLUMN orders.{column} = 'x')")
+    same = f"{sink} (DOC ON COLUMN public.orders.{column.upper()} = 'x')"
+    other = f"{sink} (DOC ON COLUMN orders.{column} = 'y')"
+    found = [differences(definition(world, "out"), resolved(world, text)) for text in (same, other, sink)]
+    assert found == [(), ("format",), ("format",)]

@@ -43,7 +43,7 @@ NO_FRAME = cast("DataFrame", None)
 class Side:
     """The schemas of one side. ``grown`` are those that the source would follow."""
 
-    asks = True
+    uses_registry = True
 
     def __init__(self) -> None:
         self.grown: list[WrittenSchema] = []
@@ -51,7 +51,7 @@ class Side:
     def writers(self) -> Any:
         return SimpleNamespace(known={}, unknown_ids=frozenset(), unreadable_fields={}, halting=frozenset())
 
-    def growing(self) -> list[WrittenSchema]:
+    def followable(self) -> list[WrittenSchema]:
         return self.grown
 
     def learn(self, schema_id: int) -> None:
@@ -111,7 +111,7 @@ class TopicTarget(LiveTarget):
 
     def __init__(self, envelope: str = "UPSERT") -> None:
         side = RecordEncoding("BYTES", (), Record(()))
-        sink = SinkDefinition("s", 2, "out", 3, None, side, side, cast("Any", envelope))
+        sink = SinkDefinition("s", 2, "out", 3, side, side, cast("Any", envelope))
         super().__init__(sink, cast("Any", SimpleNamespace(spark=dict)))
         self.tails: list[Mapping[int, int] | None] = []
         self.end = 0

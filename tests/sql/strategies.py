@@ -119,8 +119,8 @@ strategy_kinds = st.one_of(
     st.builds(registry_formats.InlineStrategy, texts),
 )
 doc_targets = st.one_of(
-    st.builds(registry_formats.DocTarget, st.none() | sides, st.just("COLUMN"), names(4, 2)),
-    st.builds(registry_formats.DocTarget, st.none() | sides, st.just("TYPE"), names()),
+    st.builds(registry_formats.DocTarget, st.none() | sides, names(), some(identifiers)),
+    st.builds(registry_formats.DocTarget, st.none() | sides, names()),
 )
 docs = st.builds(registry_formats.DocOn, doc_targets, texts)
 seeds = st.builds(registry_formats.FrozenSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0), st.booleans())
@@ -400,7 +400,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     ),
     objects.CommentOn: st.one_of(
         st.builds(objects.CommentOn, kinds, names(), st.none() | texts),
-        st.builds(objects.CommentOn, st.none(), names(4, 2), st.none() | texts),
+        st.builds(objects.CommentOn, st.none(), names(4, 2), st.none() | texts, some(identifiers, 0)),
     ),
     objects.RenameObject: st.builds(objects.RenameObject, kinds, names(), identifiers, if_exists=flags),
     objects.ChangeTaskState: st.one_of(

@@ -22,8 +22,10 @@ from headgate.catalog.objects import (
     Comment,
     DependencyKind,
     DesiredTaskState,
+    FieldComment,
     Object,
     with_comment,
+    with_field_comment,
 )
 from headgate.catalog.secrets import redacted_statement
 from headgate.errors import InternalError
@@ -192,7 +194,7 @@ def _keep_comment(old: Column | None, new: Column) -> Column:
     if old is None:
         return new
     kept = Comment(old.comment.explicit, new.comment.imported, old.comment.suppressed)
-    return replace(new, comment=kept)
+    return replace(new, comment=kept, fields=old.fields)
 
 
 def _comment(draft: CatalogBuilder, change: c.CommentSet) -> None:
@@ -200,6 +202,9 @@ def _comment(draft: CatalogBuilder, change: c.CommentSet) -> None:
     place = target if change.column is None else target.column(change.column)
     if place is None:
         raise InternalError(f'{target.kind} "{target.name}" has no column with id {change.column}')
+    if change.field and change.column is not None:
+        draft.put(with_field_comment(target, change.column, FieldComment(change.field, change.text)))
+        return
     comment = Comment(change.text, place.comment.imported, suppressed=change.text is None)
     draft.put(with_comment(target, change.column, comment))
 

@@ -225,6 +225,17 @@ def effective_comment(catalog: Catalog, column: Column) -> Effective | None:
     return None
 
 
+def field_comment(catalog: Catalog, column: Column, path: tuple[str, ...], imported: str | None) -> Effective | None:
+    """The comment on a field of a record in a column: its own, one of a column upstream, or ``imported``, which is the doc
+    of the field in the column's type."""
+    for number, at in enumerate((column, *_upstream(catalog, column))):
+        said = next((known for known in at.fields if known.path == path), None)
+        if said is not None:
+            origin = Origin.FOLLOWED if number else Origin.EXPLICIT
+            return None if said.text is None else Effective(said.text, origin)
+    return None if imported is None else Effective(imported, Origin.IMPORTED)
+
+
 def own_comment(comment: Comment) -> Effective | None:
     """The comment without those of columns upstream."""
     if comment.explicit is not None:

@@ -66,11 +66,15 @@ class ColumnsChanged:
 
 @dataclass(frozen=True, slots=True)
 class CommentSet:
-    """COMMENT ON … IS text. None is IS NULL, which also suppresses a comment from the source's schema."""
+    """COMMENT ON … IS text. None is IS NULL, which also suppresses a comment from the source's schema.
+
+    ``field`` is the path of a field of a record in the column; it is empty for the column itself.
+    """
 
     id: int
     column: int | None
     text: str | None
+    field: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

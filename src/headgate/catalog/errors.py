@@ -119,6 +119,21 @@ class NoColumns(CatalogError, code="CAT-0109"):
     MESSAGE = '{kind} "{name}" has no columns'
 
 
+class UnknownField(CatalogError, code="CAT-0110"):
+    """A statement names a field of a record in a column, and the column has no such field of its own."""
+
+    field: str
+    column: str
+    similar: tuple[str, ...] = ()
+    type: str = ""  # the type of the catalog that has the field
+    MESSAGE = 'field "{field}" of column "{column}" does not exist'
+
+    def hint(self) -> str | None:
+        if self.type:
+            return f"The column is of type {self.type}. Name the field as a column of it: {self.type}.{self.field}."
+        return super().hint()
+
+
 class InUse(CatalogError, code="CAT-0201"):
     """An object cannot be dropped while others use it."""
 

@@ -16,7 +16,7 @@ from headgate.catalog import changes as c
 from headgate.catalog.apply import AppliedChange
 from headgate.catalog.objects import Column, DesiredTaskState, Object
 from headgate.catalog.positions import RecordPosition
-from headgate.schema.names import quote_identifier
+from headgate.schema.names import print_name, quote_identifier
 from headgate.schema.render import print_type
 
 
@@ -65,7 +65,8 @@ def _came_or_went(step: AppliedChange) -> str:
 
 def _comment(change: c.CommentSet, target: Object) -> str:
     column = target.column(change.column) if change.column is not None else None
-    place = "comment" if column is None else f"comment on column {quote_identifier(column.name)}"
+    names = () if column is None else (column.name, *change.field)
+    place = f"comment on column {print_name(names)}" if names else "comment"
     return f"{place} {'set' if change.text is not None else 'removed'}"
 
 

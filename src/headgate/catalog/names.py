@@ -17,7 +17,7 @@ from headgate.catalog.errors import CatalogError, UnknownObject, WrongKind
 from headgate.catalog.objects import ROOT, Column, Namespace, Object, namespace_of
 from headgate.errors import Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, find as find_name, force_quotes, print_name
-from headgate.schema.types import Named
+from headgate.schema.types import Array, Map, Named, Record
 from headgate.sql.statement import NO_SPAN, RELATIONS, Kind, ObjectName
 from headgate.text.cursor import Identifier
 
@@ -104,6 +104,28 @@ def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Co
             columns = if_few(c.name for c in relation.columns)
             shown = catalog.display_name(relation.id)
             raise errors.UnknownColumn(column.name, relation.kind, shown, missing.similar, columns=columns)
+
+
+def resolve_fields(column: Column, fields: Sequence[Identifier]) -> tuple[str, ...]:
+    """The names of the fields that ``(object.column).field`` means. Fields of a named type are columns of that type."""
+    path: list[str] = []
+    type_ = column.type
+    for field in fields:
+        while isinstance(type_, Array | Map):
+            type_ = type_.element if isinstance(type_, Array) else type_.value
+        shown = print_name((column.name, *path))
+        if isinstance(type_, Named):
+            raise errors.UnknownField(field.name, shown, type=print_name(type_.parts))
+        known = {inner.name: inner.type for inner in type_.fields} if isinstance(type_, Record) else {}
+        match find_name(field.name, field.quoted, known):
+            case Found(name):
+                path.append(name)
+                type_ = known[name]
+            case Ambiguous(candidates):
+                raise errors.UnknownField(field.name, shown, tuple(force_quotes(c) for c in candidates))
+            case NotFound() as missing:
+                raise errors.UnknownField(field.name, shown, missing.similar)
+    return tuple(path)
 
 
 def parent_and_name(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> tuple[int, str]:

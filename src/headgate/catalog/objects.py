@@ -68,6 +68,7 @@ class DependencyKind(enum.StrEnum):
     CONNECTION = "connection"
     SECRET = "secret"
     TYPE = "type"
+    SCOPE = "scope"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,18 @@ NO_COMMENT = Comment()
 
 
 @dataclass(frozen=True, slots=True)
+class FieldComment:
+    """What COMMENT ON COLUMN says of a field of a record in a column. `path` has the names of the fields down to it; arrays
+    and maps on the way add nothing. Without a text, the doc of the source's schema is suppressed."""
+
+    path: tuple[str, ...]
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column. `origin` is the column of which this one is a plain projection, so that a comment written upstream is
-    seen here."""
+    seen here. `fields` are comments on fields inside the column."""
 
     id: int
     name: str
@@ -103,6 +113,7 @@ class Column:
     key: bool = False
     origin: ColumnRef | None = None
     comment: Comment = NO_COMMENT
+    fields: tuple[FieldComment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +167,16 @@ def with_comment(target: Object, column: int | None, comment: Comment) -> Object
         return replace(target, comment=comment)
     columns = (replace(c, comment=comment) if c.id == column else c for c in target.columns)
     return replace(target, columns=tuple(columns))
+
+
+def with_field_comment(target: Object, column: int, comment: FieldComment) -> Object:
+    """The object with the comment on a field of a record in the column of that id."""
+
+    def commented(old: Column) -> Column:
+        others = tuple(known for known in old.fields if known.path != comment.path)
+        return replace(old, fields=(*others, comment))
+
+    return replace(target, columns=tuple(commented(c) if c.id == column else c for c in target.columns))
 
 
 def definition_of(entry: Object, cls: type[Definition]) -> Definition:

@@ -17,18 +17,20 @@ from headgate.catalog.catalog import (
     Catalog,
     column_comment,
     effective_comment,
+    field_comment,
     fold,
     object_comment,
     own_comment,
 )
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath, span_of
-from headgate.catalog.objects import Comment, DesiredTaskState, Object
+from headgate.catalog.objects import Column, Comment, DesiredTaskState, Object
 from headgate.catalog.positions import dump_record
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.catalog.tasks import State
 from headgate.errors import similar_names
 from headgate.schema import types as t
+from headgate.schema.names import print_name
 from headgate.schema.render import print_type
 from headgate.sql.connections import given_topic
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, subject_name
@@ -111,6 +113,18 @@ def _comments(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
             found = effective_comment(catalog, c)
             if found is not None or _silenced(c.comment):
                 yield (*home, c.name, found and found.text, found.origin.value if found else "suppressed")
+            for path, text, origin in _field_comments(catalog, c):
+                yield (*home, print_name((c.name, *path)), text, origin)
+
+
+def _field_comments(catalog: Catalog, column: Column) -> Iterator[tuple[tuple[str, ...], str | None, str]]:
+    """The comments on fields of records in a column, with their origin. One that `IS NULL` suppressed has no text."""
+    for path, field in t.inner_fields(column.type):
+        found = field_comment(catalog, column, path, field.doc)
+        if found is not None:
+            yield path, found.text, found.origin.value
+        elif field.doc is not None:
+            yield path, None, "suppressed"
 
 
 def _dependencies(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
@@ -127,12 +141,23 @@ def _tasks(catalog: Catalog, reader: SqliteReader) -> Iterator[Row]:
         name, kind = catalog.display_name(id_), task.kind.value
         if status is None:
             state = State.DISABLED if desired is DesiredTaskState.PAUSED else State.STARTING
-            yield name, kind, state.value, None, None, 0, 0, None, task.created, None
+            yield name, kind, state.value, None, None, 0, 0, None, task.created, _notice(task)
         else:
             yield (
                 name, kind, status.state.value, status.error, status.batch, status.rows, status.skipped, status.lag,
-                status.since, status.notice,
+                status.since, _notice(task, status.notice),
             )  # fmt: skip
+
+
+def _notice(task: Object, way: str | None = None) -> str | None:
+    """What a user should know of a task that does its work: the fields that it does not write yet, and the ``way`` in which it
+    runs, as the engine reported it."""
+    pending = task.definition.pending if isinstance(task.definition, CreateSink) else ()
+    if not pending:
+        return way
+    fields = ", ".join(print_name(path) for path in pending)
+    told = f"pending until they are documented and ALTER SINK … (REFRESH DOCS) takes them up: {fields}"
+    return told if way is None else f"{told}; {way}"
 
 
 def _events(_: Catalog, reader: SqliteReader) -> Iterator[Row]:

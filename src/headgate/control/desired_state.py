@@ -8,14 +8,21 @@ second run has nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import CatalogError, UnknownObject
-from headgate.catalog.names import DEFAULT_PATH, SearchPath, owned_column, resolve_owner, search_path
-from headgate.catalog.objects import Comment, DesiredTaskState, Object
+from headgate.catalog.names import (
+    DEFAULT_PATH,
+    SearchPath,
+    owned_column,
+    resolve_fields,
+    resolve_owner,
+    search_path,
+)
+from headgate.catalog.objects import Column, Comment, DesiredTaskState, Object
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, Secret
 from headgate.errors import HeadgateError
 from headgate.plan.errors import NotDesiredState, ObjectDiffers
@@ -30,6 +37,7 @@ from headgate.sql.script import parse_script
 from headgate.sql.sources import AcceptSchemaChange
 from headgate.sql.statement import Create, Kind, ObjectName, Statement
 from headgate.sql.views import CreateView
+from headgate.text.cursor import Identifier
 
 Action: TypeAlias = Literal["create", "change", "keep"]
 Reveal: TypeAlias = Callable[[Catalog, Object], Secret]
@@ -192,7 +200,8 @@ class _Comparison:
         try:
             if statement.kind is None:
                 owner = resolve_owner(self.catalog, self.path, statement.name)
-                return owned_column(self.catalog, owner, statement.name).comment
+                column = owned_column(self.catalog, owner, statement.name)
+                return _field_comment(column, statement.fields) if statement.fields else column.comment
             found = self._named(statement.kind, statement.name)
         except CatalogError:
             return None
@@ -212,6 +221,12 @@ class _Comparison:
 
     def _named(self, kind: Kind, name: ObjectName) -> Object:
         return named_object(self.catalog, self.path, kind, name)
+
+
+def _field_comment(column: Column, fields: Sequence[Identifier]) -> Comment | None:
+    path = resolve_fields(column, fields)
+    said = next((known for known in column.fields if known.path == path), None)
+    return None if said is None else Comment(said.text, suppressed=said.text is None)
 
 
 def _shown(name: ObjectName) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never, cast
 
-from headgate.catalog.catalog import Catalog, column_comment, object_comment
+from headgate.catalog.catalog import Catalog, column_comment, field_comment, object_comment
 from headgate.catalog.graph import upstream
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, is_name_of
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
@@ -22,12 +22,14 @@ from headgate.plan.latency import choose_latency
 from headgate.plan.plans import ShowStatement
 from headgate.plan.relations import analyse_query, fields_without_column, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
+from headgate.plan.sink_doc_changes import published_schemas
 from headgate.plan.source import plan_source, present_field_names
 from headgate.resolve.definitions import with_current_names
 from headgate.resolve.statements import object_id
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
+from headgate.schema.types import inner_fields
 from headgate.sql import show as s
 from headgate.sql.queries import Select, ShowSearchPath
 from headgate.sql.sinks import CreateSink
@@ -168,6 +170,8 @@ def _describe(statement: s.Describe, catalog: Catalog, reader: SqliteReader) -> 
     rows: list[list[Json]] = [
         [c.name, print_type(c.type), c.nullable, c.key, column_comment(catalog, c)] for c in _columns(found, catalog)
     ]
+    if found.kind is Kind.TYPE and found.body is not None:  # a list, a map, an enum or another name of a type
+        rows = [[found.name, print_type(found.body), True, False, object_comment(found)]]
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
 
 
@@ -204,6 +208,10 @@ def _describe_extended(found: Object, catalog: Catalog, reader: SqliteReader) ->
     for column in columns:
         nullable = "" if column.nullable else " not null"
         rows.append([f"column {column.name}", f"{print_type(column.type)}{nullable}"])
+    for column in columns:
+        for path, field in inner_fields(column.type):
+            if (comment := field_comment(catalog, column, path, field.doc)) is not None:
+                rows.append([f"comment on field {print_name((column.name, *path))}", comment.text])
     if isinstance(found.definition, CreateSource):
         present = present_field_names(found.definition)
         rows += [[f"field of column {name}", field] for name, field in present.items()]
@@ -279,4 +287,7 @@ def _explain_schema(statement: s.ExplainSchema, catalog: Catalog) -> Table:
     side = planned.key if statement.side == "KEY" else planned.value
     if side is None or side.schema is None:
         raise SideWithoutSchema(planned.name, statement.side.lower())
-    return _table(["schema"], [[side.schema]])
+    schema = side.schema
+    if statement.side == "KEY":  # its records keep the schema of the first version, whatever docs came later
+        schema = next((effect.schema.text for of, effect in published_schemas(catalog, sink) if of == "KEY"), schema)
+    return _table(["schema"], [[schema]])

@@ -216,7 +216,7 @@ class RecordEncoding:
 
     ``record`` has one field per column. ``schema`` and ``schema_id`` are set for Avro, and ``names`` are the names of the
     columns in that schema. ``as_event`` says that the record is the field `after` of a change event, which the schema
-    describes (`schema.events`).
+    describes (`schema.events`). ``left_out`` are fields inside columns that the record does not have.
     """
 
     encoding: Literal["AVRO", "JSON", "TEXT", "BYTES"]
@@ -226,6 +226,7 @@ class RecordEncoding:
     schema_id: int | None = None
     names: tuple[str, ...] = ()
     as_event: bool = False
+    left_out: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

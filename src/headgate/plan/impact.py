@@ -23,20 +23,23 @@ from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_new_sink
+from headgate.plan.sink_docs import with_frozen_docs
 from headgate.plan.sink_options import SIDES
+from headgate.plan.sink_policies import with_pending
 from headgate.plan.source import keep_column_ids, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
 from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
-from headgate.schema.events import change_event
+from headgate.schema.events import AFTER, change_event
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
+from headgate.schema.formats.avro.published import published
 from headgate.schema.formats.avro.read import from_avro as avro_type, load_tree
 from headgate.schema.formats.avro.tree import to_json
 from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record
-from headgate.schema.written import WrittenSchema
+from headgate.schema.written import WrittenSchema, unresolved
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import FrozenSchema, PendingId, Side, subject_name
@@ -222,6 +225,9 @@ def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> 
         return _SinkStep(Consequence(sink.id, Outcome.HALTS, error.message()), fact=fact)
     if change is None:
         return _SinkStep(Consequence(sink.id, Outcome.UNCHANGED))
+    if not change.register:
+        fields = ", ".join(".".join(path) for path in change.statement.pending)
+        return _SinkStep(Consequence(sink.id, Outcome.LEAVES_OUT, fields), change)
     subjects = ", ".join(effect.subject for _, effect in change.register)
     return _SinkStep(Consequence(sink.id, Outcome.REGISTERS, subjects), change)
 
@@ -229,9 +235,13 @@ def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> 
 def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> SinkChange | None:
     """The schemas that a sink must register for its relation as it is now; None if it needs none.
 
-    ``planned`` is the sink with the schemas that its relation needs.
+    ``planned`` is the sink with the schemas that its relation needs. The docs of new fields are frozen now. A new field that
+    lacks a doc which a policy requires is left out.
     """
-    statement = definition_of(sink, CreateSink)
+    old_statement = definition_of(sink, CreateSink)
+    statement = _with_new_fields(catalog, sink, old_statement, planned)
+    if statement.pending != old_statement.pending:
+        planned, _ = plan_new_sink(catalog, statement)
     register: list[tuple[Side, RegisterSchema]] = []
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     for side, encoded in sides:
@@ -245,7 +255,28 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
         registry = planned.registry(SIDES[side])
         register.append((side, RegisterSchema(registry, subject_name(planned.topic, side), schema)))
-    return SinkChange(sink, statement, tuple(register)) if register else None
+    return SinkChange(sink, statement, tuple(register)) if register or statement != old_statement else None
+
+
+def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, planned: SinkDefinition) -> CreateSink:
+    """The sink with the docs of fields that its schema lacks, and with those marked as pending that a policy keeps out."""
+    own = frozen_schemas(format_of(statement.formats, "VALUE"), "VALUE")
+    if not own or planned.value.schema is None:
+        return statement
+    new = _new_fields(planned.value, own[-1].schema)
+    if not new:
+        return statement
+    settled = with_pending(catalog, sink, statement, planned, new)
+    taken = [path for path in new if path not in settled.pending]
+    return with_frozen_docs(catalog, settled, planned, taken)
+
+
+def _new_fields(encoded: RecordEncoding, schema: str) -> tuple[tuple[str, ...], ...]:
+    """The fields that a schema lacks. Those of a change event are fields of its rows."""
+    if not encoded.as_event:
+        return published(encoded.record, load_tree(schema), unresolved).missing
+    missing = published(change_event(encoded.record), load_tree(schema), unresolved).missing
+    return tuple(path[1:] for path in missing if path[0] == AFTER)
 
 
 def defaults_of(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:

@@ -18,7 +18,7 @@ from headgate.plan.errors import RealTimeImpossible
 from headgate.schema.encodings import Encoding, JsonEncoding, SchemaEncoding
 from headgate.schema.written import SchemaFormat
 from headgate.sql.query.functions import CLOCK
-from headgate.sql.query.marked_sql import marked_sql
+from headgate.sql.query.tree_sql import marked_sql
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 

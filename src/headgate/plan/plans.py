@@ -69,6 +69,7 @@ class Outcome(StrEnum):
     REGISTERS = "registers schema"
     IN_STEP = "is brought in step"  # rows of the old query are replaced and deleted by key
     GOES_ON = "goes on from where it is"  # a target without a key keeps what it has
+    LEAVES_OUT = "waits for the documentation of"
     HALTS = "halts"
 
 

@@ -18,7 +18,7 @@ from headgate.plan.errors import ColumnNameTaken
 from headgate.plan.source import key_fields_not_included, plan_source
 from headgate.resolve.statements import find_type, qualified_type
 from headgate.schema.names import print_name
-from headgate.schema.types import Array, CatalogRecord, Map, Named, Record, Type
+from headgate.schema.types import Array, CatalogEnum, CatalogRecord, Enum, Map, Named, Record, Type
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, Relation, RelationReference
 from headgate.sql.query.select import analyse
@@ -207,16 +207,20 @@ def resolve_type_name(catalog: Catalog, path: SearchPath, query: Query, names: N
 
 
 def _catalog_record(path: tuple[str, ...], definition: Type) -> Type:
-    """The definition of the type with the full name ``path``. A record keeps that name, to be printed by it."""
-    if not isinstance(definition, Record):
-        return definition
-    return CatalogRecord(definition.fields, definition.name, definition.doc, path)
+    """The definition of the type with the full name ``path``. A record or an enum keeps that name, to be printed by it."""
+    match definition:
+        case Record():
+            return CatalogRecord(definition.fields, definition.name, definition.doc, path)
+        case Enum():
+            return CatalogEnum(definition.symbols, definition.name, definition.default, definition.doc, path)
+        case _:
+            return definition
 
 
 def with_type_names(type_: Type) -> Type:
-    """The type of a query's column with the names of the catalog's types in place of their records."""
+    """The type of a query's column with the names of the catalog's types in place of their records and enums."""
     match type_:
-        case CatalogRecord(path=path):
+        case CatalogRecord(path=path) | CatalogEnum(path=path):
             return Named(path)
         case Record(fields):
             return replace(type_, fields=tuple(replace(f, type=with_type_names(f.type)) for f in fields))

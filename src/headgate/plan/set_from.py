@@ -16,7 +16,9 @@ from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.impact import defaults_of, with_schemas_to_register
 from headgate.plan.plans import ChangeCatalog, RegisterSchema, Skip
 from headgate.plan.sink import plan_new_sink
+from headgate.plan.sink_docs import types_named, with_frozen_docs, without_foreign_docs, without_frozen_docs
 from headgate.plan.sink_options import SIDES
+from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.resolve.statements import Context, object_id
 from headgate.schema.formats.avro.docs import with_docs_of
 from headgate.schema.formats.avro.read import load_tree
@@ -38,10 +40,12 @@ def plan_set_from(statement: AlterSinkFrom, context: Context) -> ChangeCatalog |
     old = definition_of(sink, CreateSink)
     new = _over(old, statement.relation, context.answers.ends)
     needed, notices = plan_new_sink(catalog, new, context.answers.types)
+    new = with_docs_of_relation(catalog, sink, new, needed)
+    needed, notices = plan_new_sink(catalog, new, context.answers.types)
     register = tuple(_schemas(catalog, old, needed))
     if old.relation.id == new.relation.id and not register and sink.body is None:
         return Skip(statement.words, f'sink "{sink.name}" reads this relation already, and nothing has changed')
-    change = _change(sink, with_schemas_to_register(new, register), needed)
+    change = _change(catalog, sink, with_schemas_to_register(new, register), needed)
     after = apply(catalog, change)
     check_loops(after, [sink.id])
     effects = tuple(effect for _, effect in register)
@@ -51,21 +55,27 @@ def plan_set_from(statement: AlterSinkFrom, context: Context) -> ChangeCatalog |
 
 
 def _over(statement: CreateSink, relation: ObjectName, ends: tuple[int, ...] | None) -> CreateSink:
-    """The statement with another relation. ``ends`` are those of the new source if the sink begins there.
-
-    Docs that are frozen into the statement belong to the old relation: whatever freezes docs must do so anew here, before
-    the schemas are generated.
-    """
+    """The statement with another relation. ``ends`` are those of the new source if the sink begins there. Docs that are
+    frozen into the statement, and fields that wait for docs, belong to the old relation."""
     options = statement.with_options
     if ends is not None:
         options = replace(options, seed_offset=ends)
-    return replace(statement, relation=relation, with_options=options)
+    return replace(without_frozen_docs(statement), relation=relation, with_options=options, pending=())
 
 
-def _change(sink: Object, statement: CreateSink, needed: SinkDefinition) -> DefinitionChanged:
+def with_docs_of_relation(catalog: Catalog, sink: Object, new: CreateSink, needed: SinkDefinition) -> CreateSink:
+    """The sink with the comments of its new relation frozen into it. Docs that the user gave for parts of the old relation
+    alone are left out. Raises PolicyViolated if a doc is missing that a policy requires."""
+    kept = without_foreign_docs(catalog, new, needed)
+    check_policies(sink.name, undocumented(catalog, sink.parent, kept, needed, comments=True))
+    return with_frozen_docs(catalog, kept, needed)
+
+
+def _change(catalog: Catalog, sink: Object, statement: CreateSink, needed: SinkDefinition) -> DefinitionChanged:
     """The text that the user wrote stays, as for all changes of a sink. Keys are written as ``needed`` says from now on."""
-    others = tuple(d for d in sink.dependencies if d.use is not DependencyKind.READS)
-    dependencies = (Dependency(needed.relation, DependencyKind.READS), *others)
+    others = [d for d in sink.dependencies if d.use not in (DependencyKind.READS, DependencyKind.TYPE)]
+    types = [Dependency(id_, DependencyKind.TYPE) for id_ in types_named(catalog, statement)]
+    dependencies = (Dependency(needed.relation, DependencyKind.READS), *others, *types)
     return DefinitionChanged(sink.id, sink.statement, statement, dependencies, sink.columns, sink.growth, None)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from headgate.catalog.catalog import Catalog, column_comment, object_comment
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
 from headgate.catalog.objects import Column, Growth, Object, definition_of
@@ -18,7 +18,8 @@ from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelo
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.latency import choose_latency
-from headgate.plan.relations import fields_without_column, key_columns, key_field_hints, named_types
+from headgate.plan.relations import fields_without_column, key_columns, key_field_hints
+from headgate.plan.sink_docs import DocumentedTypes, documented_types
 from headgate.plan.sink_option_errors import DebeziumNeedsState, SinkKeyHoldsMap
 from headgate.plan.sink_options import (
     check_key_options,
@@ -29,14 +30,16 @@ from headgate.plan.sink_options import (
     partition_by,
     registry_of,
 )
+from headgate.plan.sink_policies import without_pending
 from headgate.plan.source import plan_source
 from headgate.resolve.statements import SparkTypes, kafka_server, object_id, topic_name
 from headgate.schema.events import AFTER, change_event
+from headgate.schema.formats.avro.published import published
+from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.write import to_avro
-from headgate.schema.types import Field, Record
+from headgate.schema.types import Record
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, format_of, frozen_schemas
-from headgate.sql.query.casts import expanded
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
@@ -72,10 +75,10 @@ def with_own_schemas(sink: SinkDefinition, statement: CreateSink) -> SinkDefinit
 
 
 def plan_new_sink(
-    catalog: Catalog, statement: CreateSink, ask: SparkTypes | None = None
+    catalog: Catalog, statement: CreateSink, ask: SparkTypes | None = None, *, comments: bool = True
 ) -> tuple[SinkDefinition, tuple[str, ...]]:
     """The sink with the schemas that its relation needs now, and what its creator should know. ``ask`` gives types that only
-    Spark knows."""
+    Spark knows. ``comments`` says whether comments of the catalog are docs where the statement has none."""
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
     _refuse_later_features(statement)
@@ -96,13 +99,14 @@ def plan_new_sink(
         raise errors.KeyWithoutFormat(name)
     check_quarantine(chain, statement, envelope, name)
     key_format = statement.formats.key or statement.formats.value
+    types = documented_types(catalog, relation, keys, statement.formats, "KEY", comments=comments)
     sink = SinkDefinition(
         name,
         relation.id,
         topic_name(statement.kafka),
         kafka_server(statement.kafka),
-        _value(catalog, relation, statement, keys, name),
-        _side(catalog, relation, key_format, "KEY", keys, name) if keys else None,
+        _value(catalog, relation, statement, keys, name, comments=comments),
+        _side(relation, key_format, "KEY", keys, name, types) if keys else None,
         envelope,
         registry_of(key_format) if keys else None,
         registry_of(statement.formats.value),
@@ -116,14 +120,17 @@ def plan_new_sink(
 
 
 def _value(
-    catalog: Catalog, relation: Object, statement: CreateSink, keys: Sequence[Column], name: str
+    catalog: Catalog, relation: Object, statement: CreateSink, keys: Sequence[Column], name: str, *, comments: bool
 ) -> RecordEncoding:
-    """The value side. Formats of one column do not hold the headers, all others have every column."""
+    """The value side. Formats of one column do not hold the headers, all others have every column that is not pending."""
     format_, headers = statement.formats.value, headers_column(catalog, relation, statement)
     columns = [c for c in relation.columns if not _is_excluded_key(statement, c.name, keys)]
     if headers is not None and isinstance(format_, TextFormat | BytesFormat):
         columns = [c for c in columns if c.name != headers.column]
-    return _side(catalog, relation, format_, "VALUE", columns, name, as_event=statement.envelope == "DEBEZIUM")
+    columns = without_pending(columns, statement.pending)
+    types = documented_types(catalog, relation, columns, statement.formats, "VALUE", comments=comments)
+    made = _side(relation, format_, "VALUE", columns, name, types, as_event=statement.envelope == "DEBEZIUM")
+    return replace(made, left_out=tuple(path for path in statement.pending if len(path) > 1))
 
 
 def _refuse_later_features(statement: CreateSink) -> None:
@@ -141,10 +148,8 @@ def _refuse_later_features(statement: CreateSink) -> None:
 def _refuse_later_options(format_: RegistryFormat) -> None:
     options = format_.write_options
     later = {
-        "DOC ON": bool(format_.docs),
         "KEY SCHEMA ID": options.key_schema_id is not None,
         "VALUE SCHEMA ID": options.value_schema_id is not None,
-        "IGNORE COMMENTS": options.ignore_comments,
     }
     _refuse(later)
 
@@ -264,22 +269,20 @@ def _is_excluded_key(statement: CreateSink, column: str, keys: Sequence[Column])
 
 
 def _side(
-    catalog: Catalog,
     relation: Object,
     format_: Format,
     side: Side,
     columns: Sequence[Column],
     sink: str,
+    types: DocumentedTypes,
     *,
     as_event: bool = False,
 ) -> RecordEncoding:
-    record = _record(catalog, relation, columns)
-    names = tuple(c.name for c in columns)
-    whole = expanded(record, named_types(catalog))
-    assert isinstance(whole, Record)
+    record = types.record(relation, columns)
+    names, whole = tuple(c.name for c in columns), types.expanded(record)
     match format_:
         case RegistryFormat(kind="AVRO"):
-            return _avro(catalog, format_, side, record, whole, as_event=as_event)
+            return _avro(format_, side, record, whole, types, as_event=as_event)
         case JsonFormat():
             return RecordEncoding("JSON", names, whole, as_event=as_event)
         case TextFormat() | BytesFormat():
@@ -291,20 +294,18 @@ def _side(
             raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
 
 
-def _record(catalog: Catalog, relation: Object, columns: Sequence[Column]) -> Record:
-    fields = tuple(Field(c.name, c.type, c.nullable, column_comment(catalog, c)) for c in columns)
-    return Record(fields, doc=object_comment(relation))
-
-
 def _avro(
-    catalog: Catalog, format_: RegistryFormat, side: Side, record: Record, whole: Record, *, as_event: bool
+    format_: RegistryFormat, side: Side, record: Record, whole: Record, types: DocumentedTypes, *, as_event: bool
 ) -> RecordEncoding:
-    """The Avro side of a record; in ``whole`` the types of the catalog are replaced by their definitions."""
+    """The Avro side of a record; in ``whole`` the types of the catalog are replaced by their definitions. They keep the names
+    that they have in the schema that is frozen into the statement."""
     options = format_.write_options
     full = options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
     name = full if full is not None else ("row" if side == "KEY" else "envelope")
-    published = change_event(record) if as_event else record
-    made = to_avro(published, name=name, null_defaults=options.null_defaults, resolve=named_types(catalog))
+    written = change_event(record) if as_event else record
+    own = frozen_schemas(format_, side)
+    known = published(written, load_tree(own[-1].schema), types.resolve).names if own else {}
+    made = to_avro(written, name=name, null_defaults=options.null_defaults, names=known, resolve=types.resolve)
     within = (AFTER,) if as_event else ()
     columns = tuple(field.name for field in record.fields)
     fields = tuple(made.renames.get((*within, column), column) for column in columns)

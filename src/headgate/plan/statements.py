@@ -9,20 +9,31 @@ from headgate.catalog import changes
 from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import check_droppable, drop_order, upstream
-from headgate.catalog.names import find, is_name_of, owned_column, parent_and_name, search_path
-from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
+from headgate.catalog.names import find, is_name_of, owned_column, parent_and_name, resolve_fields, search_path
+from headgate.catalog.objects import (
+    Comment,
+    Dependency,
+    DependencyKind,
+    DesiredTaskState,
+    Growth,
+    Object,
+    definition_of,
+)
 from headgate.catalog.secrets import SecretSource
 from headgate.plan import plans
 from headgate.plan.chain import check_loops
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.impact import plan_follow, with_schemas_to_register
+from headgate.plan.impact import definition, plan_follow, with_schemas_to_register
 from headgate.plan.plans import ChangeCatalog, Skip
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
 from headgate.plan.set_from import plan_set_from
 from headgate.plan.sink import plan_new_sink, plan_sink, subjects
+from headgate.plan.sink_doc_changes import plan_doc_changes, policy_notices
+from headgate.plan.sink_docs import check_docs, check_length, types_named, with_frozen_docs, with_full_names
 from headgate.plan.sink_options import SIDES
+from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.plan.source import check_schema_change, keep_column_ids, plan_source, source_columns
 from headgate.plan.views import (
     derive_growth,
@@ -43,7 +54,7 @@ from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.script import parse_statement
-from headgate.sql.sinks import AlterSinkFrom, CreateSink
+from headgate.sql.sinks import AlterSinkDocs, AlterSinkFrom, AlterSinkPolicy, CreateSink, CreateSinkPolicy
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import Alter, Create, Kind, ObjectName, Query, Statement, print_string
 from headgate.sql.views import CreateView
@@ -92,6 +103,12 @@ class _Planner:
                 return self._view(statement)
             case CreateSink():
                 return self._sink(statement)
+            case AlterSinkDocs():
+                return self._sink_docs(statement)
+            case CreateSinkPolicy():
+                return self._sink_policy(statement)
+            case AlterSinkPolicy():
+                return self._alter_sink_policy(statement)
             case objects.CommentOn():
                 return self._comment(statement)
             case DropObject():
@@ -183,13 +200,19 @@ class _Planner:
         return self.context.answers.types(self.catalog, analysed)
 
     def _sink(self, statement: CreateSink) -> ChangeCatalog:
+        statement = with_full_names(self.catalog, statement)
         sink, notices = plan_new_sink(self.catalog, statement, self.context.answers.types)
+        check_docs(self.catalog, statement, sink)
+        schema, _ = parent_and_name(self.catalog, self.path, statement.name, statement.kind)
+        check_policies(sink.name, undocumented(self.catalog, schema, statement, sink, comments=True))
+        statement = with_frozen_docs(self.catalog, statement, sink)
         register = [
             (side, plans.RegisterSchema(sink.registry(SIDES[side]), subject, schema))
             for side, subject, schema in subjects(sink)
         ]
         frozen = with_schemas_to_register(statement, register)
-        needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement))
+        types = (Dependency(id_, DependencyKind.TYPE) for id_ in types_named(self.catalog, statement))
+        needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement), *types)
         made = self._object(frozen, dependencies=needs)
         check_loops(apply(self.catalog, changes.ObjectCreated(made)), [made.id])
         effects: list[plans.Effect] = [_new_topic(statement, sink)]
@@ -199,12 +222,39 @@ class _Planner:
             effects.append(effect)
         return ChangeCatalog("CREATE SINK", (changes.ObjectCreated(made),), tuple(effects), notices=notices)
 
+    def _sink_docs(self, statement: AlterSinkDocs) -> ChangeCatalog | Skip:
+        if missing := _missing(statement):
+            return missing
+        planned = plan_doc_changes(self.catalog, self._named(statement.name), statement)
+        if planned.change is None:
+            return Skip(statement.words, "the docs of the sink stay as they are")
+        return ChangeCatalog(statement.words, (planned.change,), planned.effects, notices=planned.notices)
+
+    def _sink_policy(self, statement: CreateSinkPolicy) -> ChangeCatalog:
+        scope = () if statement.scope is None else (Dependency(object_id(statement.scope.name), DependencyKind.SCOPE),)
+        made = self._create(statement, dependencies=scope)
+        return replace(made, notices=tuple(policy_notices(apply(self.catalog, *made.changes), self.catalog.next_id)))
+
+    def _alter_sink_policy(self, statement: AlterSinkPolicy) -> ChangeCatalog | Skip:
+        if missing := _missing(statement):
+            return missing
+        policy = self._named(statement.name)
+        old = definition_of(policy, CreateSinkPolicy)
+        change = definition(policy, replace(old, format=statement.format, requires=statement.requires), ())
+        notices = tuple(policy_notices(apply(self.catalog, change), policy.id))
+        return ChangeCatalog(statement.words, (change,), notices=notices)
+
     # changes of existing objects
 
     def _comment(self, statement: objects.CommentOn) -> ChangeCatalog:
-        owner = self._named(statement.name)
-        column = None if statement.kind else owned_column(self.catalog, owner, statement.name).id
-        return ChangeCatalog(statement.words, (changes.CommentSet(owner.id, column, statement.comment),))
+        owner, text = self._named(statement.name), statement.comment
+        if text is not None:
+            check_length(statement.target(), text)
+        if statement.kind is not None:
+            return ChangeCatalog(statement.words, (changes.CommentSet(owner.id, None, text),))
+        column = owned_column(self.catalog, owner, statement.name)
+        path = resolve_fields(column, statement.fields)
+        return ChangeCatalog(statement.words, (changes.CommentSet(owner.id, column.id, text, path),))
 
     def _named(self, name: ObjectName) -> Object:
         return self.catalog.get(object_id(name))
@@ -265,9 +315,10 @@ class _Planner:
         )
 
     def _changed_types(self, consequences: Sequence[plans.Consequence]) -> Iterator[str]:
-        """A line for each column downstream that gets another type, and each view whose rows come in another way."""
+        """A line for each column downstream that gets another type, each view whose rows come in another way, and each sink that
+        a policy keeps from writing a new field."""
         for one in consequences:
-            if one.outcome in (plans.Outcome.WIDENS, plans.Outcome.OTHER_GROWTH):
+            if one.outcome in (plans.Outcome.WIDENS, plans.Outcome.OTHER_GROWTH, plans.Outcome.LEAVES_OUT):
                 kind, name = self.catalog.get(one.object).kind, self.catalog.display_name(one.object)
                 yield f'{kind} "{name}" {one.outcome} {one.detail}'
 
@@ -366,9 +417,11 @@ def _analysed(query: Query, context: Context) -> Query:
 
 
 def _explain_schema(statement: sql_show.ExplainSchema, catalog: Catalog) -> plans.Show:
-    if isinstance(statement.sink, CreateSink):
-        plan_sink(catalog, statement.sink)  # raises now if it cannot be made
-    return plans.Show(statement)
+    if not isinstance(statement.sink, CreateSink):
+        return plans.Show(statement)
+    sink = with_full_names(catalog, statement.sink)
+    check_docs(catalog, sink, plan_sink(catalog, sink))  # raises now if it cannot be made
+    return plans.Show(replace(statement, sink=sink))
 
 
 def _tasks_to_replay(id_: int, catalog: Catalog) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from headgate.plan.sink import plan_sink
 from headgate.plan.source import keep_column_ids
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Field, Map, Type
+from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.sql.objects import CreateType, ListBody, MapBody, OtherBody, RecordBody
 from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
@@ -100,11 +100,10 @@ def type_definition(
     """The columns of a record type or the body of any other type, and the types that it depends on."""
     match statement.body:
         case RecordBody(fields):
-            typed = [Field(f.name.name, qualified_type(catalog, path, f.type), f.nullable) for f in fields]
-            columns = tuple(
-                Column(i, f.name, f.type, f.nullable, comment=Comment()) for i, f in enumerate(typed, start=1)
-            )
-            return columns, None, type_dependencies(catalog, [f.type for f in typed])
+            typed = [Field(f.name.name, f.type, f.nullable) for f in fields]
+            return _record_type(catalog, path, typed)
+        case OtherBody(Record() as record):
+            return _record_type(catalog, path, record.fields)
         case ListBody(element):
             body: Type = Array(qualified_type(catalog, path, element))
         case MapBody(value):
@@ -112,6 +111,18 @@ def type_definition(
         case OtherBody(type_):
             body = qualified_type(catalog, path, type_)
     return (), body, type_dependencies(catalog, [body])
+
+
+def _record_type(
+    catalog: Catalog, path: SearchPath, fields: Sequence[Field]
+) -> tuple[tuple[Column, ...], Type | None, tuple[Dependency, ...]]:
+    """A record type: its fields are columns, so that each can have a comment."""
+    types = [qualified_type(catalog, path, field.type) for field in fields]
+    columns = tuple(
+        Column(number, field.name, type_, field.nullable, comment=Comment(explicit=field.doc))
+        for number, (field, type_) in enumerate(zip(fields, types, strict=True), start=1)
+    )
+    return columns, None, type_dependencies(catalog, types)
 
 
 # CREATE OR REPLACE VIEW

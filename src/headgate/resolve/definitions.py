@@ -21,6 +21,7 @@ from headgate.schema.types import Named, Type, map_named
 from headgate.sql import statement as s
 from headgate.sql.query.text import is_plain_name
 from headgate.sql.registry_formats import DocOn, SchemaStrategy
+from headgate.sql.sinks import PolicyScope
 from headgate.sql.statement import Create, Kind, ObjectName, Query
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize
@@ -39,6 +40,8 @@ def with_current_names(catalog: Catalog, entry: Object, definition: Statement) -
             return Query(current_query(catalog, value))
         if isinstance(value, s.TYPES):
             return current_type(catalog, value)
+        if isinstance(value, PolicyScope) and value.name.id is not None:
+            return replace(value, name=ObjectName(tuple(map(spelled, catalog.path(value.name.id)))))
         return value
 
     own = _as_written(definition.name, catalog.path(entry.id))
@@ -140,7 +143,7 @@ FIELD_TITLES = {
     "with_options": "WITH options",
     "body": "definition",
 }
-IGNORED_FIELDS = frozenset({"name", "or_replace", "if_not_exists"})
+IGNORED_FIELDS = frozenset({"name", "or_replace", "if_not_exists", "pending"})
 FROZEN_FIELDS = frozenset({"seed_offset", "frozen"})  # answers of purification, which a script does not have
 
 
@@ -172,11 +175,20 @@ def _plain(value: Any, field: s.DataField | None) -> Any:
             return id_
         case Identifier(name, False):
             return Identifier(name.lower(), quoted=True)
-        case tuple() if value and all(isinstance(item, DocOn | SchemaStrategy) for item in value):
+        case tuple() if value and all(isinstance(item, SchemaStrategy) for item in value):
             in_order = tuple(sorted(value, key=repr))
             return value if in_order == value else in_order
+        case tuple() if value and all(isinstance(item, DocOn) for item in value):
+            return tuple(sorted(_doc_words(item) for item in value if not item.frozen))
         case _:
             return value
+
+
+def _doc_words(doc: DocOn) -> tuple[str, ...]:
+    """A doc in a form that is equal for docs of one meaning. Those that were frozen are not part of a script."""
+    target = doc.target
+    names = [part.name.lower() for part in target.column]
+    return target.side or "", str(target.name if target.name.id is None else target.name.id), *names, doc.doc
 
 
 def _query_words(query: Query) -> tuple[object, ...]:

@@ -48,7 +48,7 @@ from headgate.sql.show import (
     ShowLineage,
     ShowObjects,
 )
-from headgate.sql.sinks import AlterSinkFrom, CreateSink
+from headgate.sql.sinks import AlterSinkDocs, AlterSinkFrom, AlterSinkPolicy, CreateSink, CreateSinkPolicy, PolicyScope
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import (
     RELATIONS,
@@ -105,7 +105,7 @@ class Context:
         )
 
 
-Created = TypeVar("Created", bound=Create)
+Resolved = TypeVar("Resolved", bound=Statement)
 
 
 def resolve_statement(statement: Statement, context: Context) -> Statement:
@@ -115,23 +115,35 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
     and the statement says IF EXISTS. Statements that are not supported yet are left as they are.
     """
     match statement:
+        case CreateSinkPolicy(scope=PolicyScope() as scope):
+            return replace(statement, scope=replace(scope, name=_resolved(context, scope.name, scope.kind)))
         case Create():
             return resolve_names(statement, context.catalog, context.path)
         case ChangeTaskState(binding=str()):
             return statement
-        case RenameObject() | RenameColumn() | ChangeTaskState() | AcceptSchemaChange() | AlterSecret() | DropObject():
+        case (
+            RenameObject()
+            | RenameColumn()
+            | ChangeTaskState()
+            | AcceptSchemaChange()
+            | AlterSecret()
+            | AlterSinkDocs()
+            | AlterSinkPolicy()
+            | DropObject()
+        ):
             if (
                 statement.if_exists
                 and find_object(context.catalog, context.path, statement.kind, statement.name) is None
             ):
                 return statement
-            return replace(statement, name=_resolved(context, statement.name, statement.kind))
+            named = replace(statement, name=_resolved(context, statement.name, statement.kind))
+            return resolve_names(named, context.catalog, context.path)
         case AlterSinkFrom():
             if statement.if_exists and find(context.catalog, context.path, statement.name, Kind.SINK) is None:
                 return statement
             relation = resolve(context.catalog, context.path, statement.relation, *RELATIONS)
-            named = _resolved(context, statement.name, Kind.SINK)
-            return replace(statement, name=named, relation=replace(statement.relation, id=relation.id))
+            sink = _resolved(context, statement.name, Kind.SINK)
+            return replace(statement, name=sink, relation=replace(statement.relation, id=relation.id))
         case CommentOn(kind=None, name=column):
             owner = resolve_owner(context.catalog, context.path, column)
             return replace(statement, name=replace(column, id=owner.id))
@@ -202,7 +214,7 @@ def find_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName
         return None
 
 
-def resolve_names(statement: Created, catalog: Catalog, path: SearchPath, *, must_exist: bool = True) -> Created:
+def resolve_names(statement: Resolved, catalog: Catalog, path: SearchPath, *, must_exist: bool = True) -> Resolved:
     """The statement with ids in the names of other objects, and with full names of types.
 
     A name that has an id keeps it. Raises for a name that means nothing, or with ``must_exist=False`` leaves it alone.

@@ -63,9 +63,9 @@ class LiveInput(KafkaInput):
         """Fails at a record whose schema changes what the source gives, or may halt the task, or is not known."""
         guards = [F.lit(True)]
         for name, side in self.reader.schemas.items():
-            if side.asks:
+            if side.uses_registry:
                 writers = side.writers()
-                growing = {schema.id for schema in side.growing()}
+                growing = {schema.id for schema in side.followable()}
                 safe = {*writers.known, *writers.unknown_ids} - growing - writers.halting - {*writers.unreadable_fields}
                 guards.append(stops_at_other_ids(self.reader.id, name, {id_ for id_ in safe if id_ is not None}))
         return reduce(Column.__and__, guards)

@@ -28,7 +28,7 @@ from headgate.runtime.live_input import LiveInput, LiveTarget, kafka_offsets
 from headgate.runtime.live_queries import LiveQueries, LiveQuery
 from headgate.runtime.ports import BatchResult, Input, Limit, Plan, Progress, ReplanNeeded
 from headgate.runtime.sink_task import SinkPlan
-from headgate.runtime.source import Arrived
+from headgate.runtime.source import ArrivedSchema
 from headgate.runtime.task import Task
 
 log = logging.getLogger(__name__)
@@ -397,17 +397,17 @@ class RealTimeTask:
                 return
             before = now
 
-    def _arrived(self, stopped: StoppedAt) -> Arrived | None:
+    def _arrived(self, stopped: StoppedAt) -> ArrivedSchema | None:
         """The schema that the source must follow, if that is what stopped the query."""
         if stopped.side is None or stopped.schema_id is None:
             return None
         reader = self._input.reader
         reader.refresh()
         reader.schemas[stopped.side].learn(stopped.schema_id)
-        growing = {schema.id: schema for schema in reader.schemas[stopped.side].growing()}
+        growing = {schema.id: schema for schema in reader.schemas[stopped.side].followable()}
         if (schema := growing.get(stopped.schema_id)) is None:
             return None
-        return Arrived(schema, KafkaRecord(reader.topic_name, stopped.partition, stopped.offset), stopped.side)
+        return ArrivedSchema(schema, KafkaRecord(reader.topic_name, stopped.partition, stopped.offset), stopped.side)
 
     # Where it stands
 

@@ -108,7 +108,7 @@ def _print_named(type_: t.Named) -> str:
 _SCALARS = {
     t.Boolean: "BOOLEAN", t.Integer: "INT", t.Bigint: "BIGINT", t.Real: "FLOAT", t.Double: "DOUBLE", t.Text: "STRING",
     t.Bytes: "BINARY", t.Date: "DATE", t.Time: "TIME", t.Timestamp: "TIMESTAMP_NTZ", t.TimestampTz: "TIMESTAMP",
-    t.Uuid: "STRING", t.Json: "STRING", t.Enum: "STRING",
+    t.Uuid: "STRING", t.Json: "STRING", t.Enum: "STRING", t.CatalogEnum: "STRING",
 }  # fmt: skip
 
 

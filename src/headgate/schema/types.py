@@ -8,7 +8,7 @@ stores, keeps them, and `parse_type` reads it back exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -156,6 +156,13 @@ class CatalogRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogEnum(Enum):
+    """The enum that a type of the catalog stands for, like `CatalogRecord`."""
+
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Named:
     """A type of the catalog, by the parts of its full name, for example ("headgate", "public", "point").
 
@@ -195,6 +202,22 @@ def plain(type_: Type) -> Type:
             return Enum(type_.symbols)
         case _:
             return map_inner(type_, plain)
+
+
+def inner_fields(type_: Type, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
+    """The fields of the records in a type, with the names that lead to them, outer ones first. Arrays and maps add nothing
+    to a path. Named types are not looked into: their fields are columns of the type."""
+    match type_:
+        case Record():
+            for inner in type_.fields:
+                yield (*path, inner.name), inner
+                yield from inner_fields(inner.type, (*path, inner.name))
+        case Array():
+            yield from inner_fields(type_.element, path)
+        case Map():
+            yield from inner_fields(type_.value, path)
+        case _:
+            return
 
 
 def without_defaults(type_: Type) -> Type:

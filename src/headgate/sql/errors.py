@@ -206,6 +206,14 @@ class RegistryGivenTwice(SqlError, code="SQL-0223"):
     MESSAGE = "the schema registry is given both after USING and as an option"
 
 
+class DocNotText(SqlError, code="SQL-0224"):
+    """DOC ON has no value, or one that is no text."""
+
+    target: str
+    MESSAGE = "{target} needs a text"
+    HINT = "Write {target} = 'the documentation'. To have no doc, leave the option out."
+
+
 class InvalidStatementJson(SqlError, code="SQL-0301"):
     """The catalog holds a statement that this version of Headgate cannot read, because another version wrote it or the
     file was changed by hand.

@@ -39,7 +39,7 @@ class ChangeTaskState(s.Alter):
 
 @dataclass(frozen=True, slots=True)
 class CommentOn(s.Statement):
-    """Set the comment of an object or, without a kind, of a column.
+    """Set the comment of an object or, without a kind, of a column or of a field of a record in it.
 
     A comment of None (``IS NULL``) removes the comment and suppresses an imported one.
     """
@@ -48,10 +48,16 @@ class CommentOn(s.Statement):
     kind: s.Kind | None
     name: s.ObjectName
     comment: str | None
+    fields: tuple[Identifier, ...] = ()
+
+    def target(self) -> str:
+        """The statement up to IS."""
+        name = s.print_column(self.name, self.fields)
+        return f"COMMENT ON {self.kind.words if self.kind else 'COLUMN'} {name}"
 
     def sql(self) -> str:
         comment = "NULL" if self.comment is None else s.print_string(self.comment)
-        return f"COMMENT ON {self.kind.words if self.kind else 'COLUMN'} {s.print_name(self.name)} IS {comment}"
+        return f"{self.target()} IS {comment}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +262,8 @@ def comment_on(cursor: Cursor) -> CommentOn:
     """Read COMMENT ON. A column has no kind, because its relation may be of any."""
     cursor.expect("COMMENT ON")
     if cursor.take("COLUMN"):
-        column = s.column_name(cursor)
-        return CommentOn(None, column, _comment(cursor))
+        column, fields = s.column_path(cursor)
+        return CommentOn(None, column, _comment(cursor), fields)
     kind_ = kind(cursor)
     name = s.object_name(cursor)
     return CommentOn(kind_, name, _comment(cursor))

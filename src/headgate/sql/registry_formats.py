@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.errors import Span
 from headgate.sql import options as o, statement as s
-from headgate.sql.errors import MissingRegistry, RegistryGivenTwice, RepeatedClause, RepeatedOption
-from headgate.text.cursor import Cursor
+from headgate.sql.errors import DocNotText, MissingRegistry, RegistryGivenTwice, RepeatedClause, RepeatedOption
+from headgate.text.cursor import Cursor, Identifier
 
 Side: TypeAlias = Literal["KEY", "VALUE"]
 RegistryKind: TypeAlias = Literal["AVRO", "PROTOBUF", "JSON SCHEMA"]
@@ -94,22 +94,34 @@ class FrozenSchema:
 
 @dataclass(frozen=True, slots=True)
 class DocTarget:
-    """The target of ``[KEY|VALUE] DOC ON TYPE|COLUMN name``. Without a side it is in both schemas."""
+    """The target of ``[KEY|VALUE] DOC ON TYPE|COLUMN``. Without a side it is in both schemas.
+
+    ``name`` is a type or a relation. ``column`` is one of its columns, followed by fields of records in that column; it
+    is empty for the type or relation itself.
+    """
 
     side: Side | None
-    on: Literal["TYPE", "COLUMN"]
-    name: s.ObjectName
+    name: s.ObjectName = field(metadata=s.names(s.Kind.TYPE, *s.RELATIONS))
+    column: tuple[Identifier, ...] = ()
 
     def sql(self) -> str:
-        return s.words(self.side or "", f"DOC ON {self.on} {s.print_name(self.name)}")
+        if not self.column:
+            return s.words(self.side or "", f"DOC ON TYPE {s.print_name(self.name)}")
+        first = s.ObjectName((*self.name.parts, self.column[0]))
+        return s.words(self.side or "", f"DOC ON COLUMN {s.print_column(first, self.column[1:])}")
 
 
 @dataclass(frozen=True, slots=True)
 class DocOn:
-    """The doc of one type or column in the schema that a sink publishes."""
+    """The doc of one type or column in the schema that a sink publishes.
+
+    ``frozen`` marks a comment that was taken when the sink was made. REFRESH DOCS replaces it. It is printed like a doc
+    that the user gave.
+    """
 
     target: DocTarget
     doc: str
+    frozen: bool = False
 
     def sql(self) -> str:
         return f"{self.target.sql()} = {s.print_string(self.doc)}"
@@ -318,8 +330,7 @@ def _item_name(item: SchemaStrategy | DocOn | FrozenSchema) -> str:
     """The item as an error names it."""
     match item:
         case DocOn(target):
-            prefix = f"{target.side} " if target.side else ""
-            return f"{prefix}DOC ON {target.on} {target.name}"
+            return target.sql()
         case SchemaStrategy(side):
             return f"{side} STRATEGY"
         case FrozenSchema(side):
@@ -364,7 +375,10 @@ def at_doc(cursor: Cursor) -> bool:
 def doc_on(cursor: Cursor) -> DocOn:
     target = doc_target(cursor)
     cursor.take("=")
-    return DocOn(target, cursor.string())
+    doc = cursor.take_string()
+    if doc is None:
+        raise DocNotText(target.sql()).at(cursor.token.span)
+    return DocOn(target, doc)
 
 
 def doc_target(cursor: Cursor) -> DocTarget:
@@ -372,6 +386,8 @@ def doc_target(cursor: Cursor) -> DocTarget:
     of = None if cursor.at("DOC") else side(cursor)
     cursor.expect("DOC ON")
     if cursor.take("COLUMN"):
-        return DocTarget(of, "COLUMN", s.column_name(cursor))
+        column, fields = s.column_path(cursor)
+        *above, last = column.parts
+        return DocTarget(of, s.ObjectName(tuple(above), span=column.span), (last, *fields))
     cursor.expect("TYPE")
-    return DocTarget(of, "TYPE", s.object_name(cursor))
+    return DocTarget(of, s.object_name(cursor))

@@ -51,7 +51,11 @@ class SinkOptions(o.Options, owner="the sink"):
 
 @dataclass(frozen=True, slots=True)
 class CreateSink(s.Create):
-    """CREATE SINK. The parser gives a sink without a name the name of its relation and ``_sink``."""
+    """CREATE SINK. The parser gives a sink without a name the name of its relation and ``_sink``.
+
+    ``pending`` are fields of the value that came later and that a policy keeps out until they have docs, as names of
+    fields from the outermost record on. Nobody writes them and they are not printed: only the catalog has them.
+    """
 
     kind = s.Kind.SINK
     relation: s.ObjectName = field(metadata=s.names(*s.RELATIONS))
@@ -61,6 +65,7 @@ class CreateSink(s.Create):
     headers: Identifier | None = None
     envelope: SinkEnvelope | None = None
     with_options: SinkOptions = SinkOptions()
+    pending: tuple[tuple[str, ...], ...] = ()
 
     def sql(self) -> str:
         return s.clauses(

@@ -217,6 +217,22 @@ def column_name(cursor: Cursor) -> ObjectName:
     return name
 
 
+def column_path(cursor: Cursor) -> tuple[ObjectName, tuple[Identifier, ...]]:
+    """Read ``object.column``, or ``(object.column).field`` for a field of a record in the column, to any depth."""
+    if not cursor.at("("):
+        cursor.expecting("(")
+        return column_name(cursor), ()
+    cursor.expect("(")
+    name, fields = column_path(cursor)
+    cursor.expect(")")
+    cursor.expect(".")
+    inner = [cursor.identifier()]
+    while cursor.at("."):
+        cursor.index += 1
+        inner.append(cursor.identifier())
+    return name, (*fields, *inner)
+
+
 def if_not_exists(cursor: Cursor, or_replace: bool = False) -> bool:
     """Read IF NOT EXISTS. It contradicts OR REPLACE."""
     start = cursor.token.start
@@ -258,6 +274,12 @@ def print_identifier(node: Identifier) -> str:
 
 def print_name(node: ObjectName) -> str:
     return ".".join([print_identifier(part) for part in node.parts])
+
+
+def print_column(name: ObjectName, fields: Iterable[Identifier]) -> str:
+    """A column, or a field of a record in it, as `column_path` reads it."""
+    inner = [print_identifier(field) for field in fields]
+    return f"({print_name(name)}).{'.'.join(inner)}" if inner else print_name(name)
 
 
 def print_identifiers(nodes: Iterable[Identifier]) -> str:

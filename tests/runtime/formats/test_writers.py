@@ -94,3 +94,30 @@ def test_json_and_text_take_every_row(session: SparkSession) -> None:
     assert outcome(session, as_json, row) == (b'{"id":null,"state":"on"}',)
     as_text = RecordEncoding("TEXT", ("state",), Record(COLUMNS.fields[1:2]))
     assert outcome(session, as_text, row) == (b"on",)
+
+
+def test_fields_that_are_left_out_are_taken_from_records_in_arrays_and_maps(session: SparkSession) -> None:
+    kept = {"type": "record", "name": "kept", "fields": [{"name": "a", "type": ["null", "string"]}]}
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {"name": "one", "type": ["null", kept]},
+            {"name": "many", "type": {"type": "array", "items": ["null", "kept"]}},
+            {"name": "named", "type": {"type": "map", "values": ["null", "kept"]}},
+        ],
+    }
+    inner = Record((Field("a", Text()),))
+    columns = (
+        Field("one", inner),
+        Field("many", Array(inner), nullable=False),
+        Field("named", Map(inner), nullable=False),
+    )
+    left_out = tuple((name, "b") for name in ("one", "many", "named"))
+    side = RecordEncoding("AVRO", ("one", "many", "named"), Record(columns), json.dumps(schema), 7, left_out=left_out)
+    types = "one struct<a: string, b: int>, many array<struct<a: string, b: int>>, named map<string, struct<b: int, a: string>>"
+    frame = session.createDataFrame([(None, [("x", 1), None], {"k": (2, "y")})], types)
+    row = frame.select(RecordWriter(side).encode(row_of(side)).alias("bytes")).first()
+    assert row is not None
+    read = fastavro.schemaless_reader(io.BytesIO(bytes(row["bytes"])[5:]), fastavro.parse_schema(schema), None)
+    assert read == {"one": None, "many": [{"a": "x"}, None], "named": {"k": {"a": "y"}}}

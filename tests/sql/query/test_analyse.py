@@ -41,6 +41,10 @@ def failure(query: str) -> str:
         ("SELECT id::text FROM orders", ["id text not null"]),
         ("SELECT arr[0], m['a'] FROM orders", ["arr integer", "m double"]),
         ("SELECT ROW(1, 2)::point AS p", ["p record(x integer, y integer) not null"]),
+        (
+            "SELECT '3'::integer AS a, name::integer AS b, TRY_CAST('3' AS integer) AS c FROM orders",
+            ["a integer not null", "b integer", "c integer"],
+        ),
         ("SELECT c.id FROM orders o LEFT JOIN customers c ON o.id = c.id", ["id bigint"]),
         ("SELECT CASE WHEN paid THEN 1 END AS c FROM orders", ["c integer"]),
         ("SELECT _meta FROM orders", ["_meta text not null"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from headgate.catalog.objects import (
     Dependency,
     DependencyKind,
     DesiredTaskState,
+    FieldComment,
     Growth,
     Object,
 )
@@ -81,7 +83,7 @@ def _insert(database: sqlite3.Connection, objects: Iterable[Object]) -> None:
     new = list(objects)
     database.executemany("INSERT INTO objects VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(_object_row, new))
     database.executemany(
-        "INSERT INTO columns VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO columns VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (_column_row(o.id, position, c) for o in new for position, c in enumerate(o.columns)),
     )
     database.executemany(
@@ -103,8 +105,16 @@ def _column_row(object_id: int, position: int, c: Column) -> tuple[object, ...]:
     origin = (None, None) if c.origin is None else (c.origin.object, c.origin.column)
     return (
         object_id, position, c.id, c.name, type_text(c.type), c.nullable, c.key, *origin,
-        c.comment.explicit, c.comment.imported, c.comment.suppressed,
+        c.comment.explicit, c.comment.imported, c.comment.suppressed, _field_comments_text(c.fields),
     )  # fmt: skip
+
+
+def _field_comments_text(comments: tuple[FieldComment, ...]) -> str | None:
+    return json.dumps([[list(known.path), known.text] for known in comments]) if comments else None
+
+
+def _field_comments(text: str | None) -> tuple[FieldComment, ...]:
+    return () if text is None else tuple(FieldComment(tuple(path), comment) for path, comment in json.loads(text))
 
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:
@@ -145,13 +155,13 @@ def _secret(place: str, content: str) -> SecretSource:
 def _read_columns(database: sqlite3.Connection) -> dict[int, list[Column]]:
     found: dict[int, list[Column]] = {}
     rows = database.execute(
-        "SELECT object, id, name, type, nullable, key, origin_object, origin_column, explicit, imported, suppressed"
-        " FROM columns ORDER BY object, position"
+        "SELECT object, id, name, type, nullable, key, origin_object, origin_column, explicit, imported, suppressed,"
+        " fields FROM columns ORDER BY object, position"
     )
-    for object_, id_, name, type_, nullable, key, above, column, explicit, imported, suppressed in rows:
+    for object_, id_, name, type_, nullable, key, above, column, explicit, imported, suppressed, fields in rows:
         origin = None if above is None else ColumnRef(above, column)
         comment = _comment(explicit, imported, suppressed)
-        made = Column(id_, name, read_type(type_), nullable == 1, key == 1, origin, comment)
+        made = Column(id_, name, read_type(type_), nullable == 1, key == 1, origin, comment, _field_comments(fields))
         found.setdefault(object_, []).append(made)
     return found
 

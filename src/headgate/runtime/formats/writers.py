@@ -63,8 +63,27 @@ class RecordWriter:
 
 
 def row_of(side: RecordEncoding) -> dict[str, Column]:
-    """The columns of a side, as a frame of the relation has them."""
-    return {name: F.col(spark_identifier(name)) for name in side.columns}
+    """The columns of a side, as a frame of the relation has them, without the fields that the side leaves out."""
+    row = {name: F.col(spark_identifier(name)) for name in side.columns}
+    for name in {path[0] for path in side.left_out} & row.keys():
+        field = side.record.field(name)
+        assert field is not None
+        row[name] = _with_fields_of(row[name], field.type)
+    return row
+
+
+def _with_fields_of(value: Column, type_: Type) -> Column:
+    """The value with the fields of the type alone."""
+    match type_:
+        case Record():
+            fields = [_with_fields_of(value.getField(f.name), f.type).alias(f.name) for f in type_.fields]
+            return F.when(value.isNotNull(), F.struct(*fields))
+        case Array():
+            return F.transform(value, lambda item: _with_fields_of(item, type_.element))
+        case Map():
+            return F.transform_values(value, lambda _, item: _with_fields_of(item, type_.value))
+        case _:
+            return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ _TO: dict[type, spark.DataType] = {
     t.Uuid: spark.StringType(),
     t.Json: spark.StringType(),
     t.Enum: spark.StringType(),
+    t.CatalogEnum: spark.StringType(),
 }
 _FROM: dict[type[spark.DataType], t.Scalar] = {
     spark.BooleanType: t.Boolean(),

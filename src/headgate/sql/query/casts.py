@@ -89,7 +89,8 @@ def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
         raise ImpossibleCast(print_type(source.type), print_type(type_))
     node.set("to", exp.DataType(this=exp.DType.USERDEFINED, kind=spark_ddl(type_)))
     checked = _check_text(node, source, type_, lenient)
-    parsed = is_text(source.type) and not is_text(type_)  # Spark holds that a text may parse to NULL
+    # Spark holds that a text may parse to NULL. In ANSI mode it never does: it is an error, which a literal shows at once.
+    parsed = is_text(source.type) and not is_text(type_) and not isinstance(node.this, exp.Literal)
     return Typed(type_, source.nullable or parsed or checked or lenient)
 
 
