@@ -159,6 +159,7 @@ class KafkaTransactions(KafkaTarget):
     def write_records(
         self, records: DataFrame | None, batch: Batch, before_commit: Callable[[], None] = lambda: None
     ) -> Written:
+        self._check_topic()
         if self._known is not None and self._after(batch, self._known) is None:
             return Written(0)
         rows = None if records is None else self._collected(records)
