@@ -24,6 +24,7 @@ from bench import (
     mappers,
     pipeline,
     queries,
+    realtime,
     sinks,
     statements,
     tasks,
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "delivery": delivery.run,
     "sinks": sinks.run,
     "tasks": tasks.run,
+    "realtime": realtime.run,
     "changes": changes.run,
 }
 WIDTH = 140

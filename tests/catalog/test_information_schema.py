@@ -191,12 +191,12 @@ def test_tasks_show_what_was_reported_or_what_is_wanted(store: SqliteStore) -> N
     first, second, third = (add(store, Kind.SINK, name) for name in ("a", "b", "c"))
     add(store, Kind.VIEW, "not_a_task")
     commit(store, TaskStateSet(second, DesiredTaskState.PAUSED))
-    store.report(TaskStatus(third, State.HALTED, NOW, "RUN-0007: cannot decode", 3, 10, 1, 5))
+    store.report(TaskStatus(third, State.HALTED, NOW, "RUN-0007: cannot decode", 3, 10, 1, 5, notice="told"))
     assert first < second < third
     assert rows(store, "headgate_catalog.tasks") == [
         ("a", "sink", "starting", None, None, 0, 0, None, NOW, None),
         ("b", "sink", "disabled", None, None, 0, 0, None, NOW, None),
-        ("c", "sink", "halted", "RUN-0007: cannot decode", 3, 10, 1, 5, NOW, None),
+        ("c", "sink", "halted", "RUN-0007: cannot decode", 3, 10, 1, 5, NOW, "told"),
     ]
 
 

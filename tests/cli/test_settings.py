@@ -197,3 +197,21 @@ def test_a_host_has_neither_port_nor_scheme(tmp_path: Path, host: str) -> None:
     with pytest.raises(InvalidSetting) as raised:
         read_settings(_write(tmp_path, f'hosts = ["{host}"]'))
     assert raised.value.setting == "hosts"
+
+
+def test_a_local_engine_has_threads_for_real_time_and_a_cluster_has_those_that_are_promised(tmp_path: Path) -> None:
+    assert read_settings(tmp_path).spark.whole_master == "local[48]"
+    spark = read_settings(_write(tmp_path, '[spark]\nmaster = "local[4]"\nreal_time = 6')).spark
+    assert (spark.whole_master, spark.real_time_slots) == ("local[10]", 6)
+    assert read_settings(_write(tmp_path, '[spark]\nmaster = "local[2,3]"')).spark.whole_master == "local[42,3]"
+    assert read_settings(_write(tmp_path, '[spark]\nmaster = "local"')).spark.whole_master == "local[41]"
+    spark = read_settings(_write(tmp_path, '[spark]\nmaster = "spark://host:7077"')).spark
+    assert (spark.whole_master, spark.real_time_slots) == ("spark://host:7077", 0)
+    spark = read_settings(_write(tmp_path, '[spark]\nmaster = "yarn"\nreal_time = 8')).spark
+    assert (spark.whole_master, spark.real_time_slots) == ("yarn", 8)
+
+
+def test_the_slots_of_real_time_are_a_number(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        read_settings(_write(tmp_path, "[spark]\nreal_time = -1"))
+    assert "a number of slots from 0 to 1000" in refused.value.reason

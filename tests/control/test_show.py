@@ -14,7 +14,7 @@ from headgate.catalog.tasks import Ledger, State, TaskStatus
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.definitions import select_definition
 from headgate.control.sessions import Done, ResultColumns
-from headgate.plan.errors import SideWithoutSchema
+from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.resolve.statements import resolve_names
 from headgate.schema.names import quote_literal
@@ -301,6 +301,15 @@ def test_explain_says_what_is_read_how_and_what_comes_out(shop: Shell) -> None:
     assert counted[:3] == ["reads big", "over all rows at once", "gives n bigint not null"]
     system = shop.rows("EXPLAIN SELECT name FROM headgate_catalog.objects")
     assert system[0] == ("reads headgate_catalog.objects",)
+
+
+def test_explain_of_a_sink_says_which_way_it_runs_and_why(shop: Shell) -> None:
+    live = "runs in real time, because it has a key, and all between its source and its topic runs on the JVM"
+    assert shop.rows("EXPLAIN SINK bigs") == [("reads big",), ("writes topic bigs, upsert by key",), (live,)]
+    by_hand = f"CREATE SINK x FROM big INTO KAFKA CONNECTION kafka (TOPIC 'x') KEY (key) {AVRO} WITH (LATENCY = 'micro-batch')"
+    assert shop.rows(f"EXPLAIN {by_hand}")[-1] == ("runs in micro-batches, because LATENCY says so",)
+    assert isinstance(shop.failure("EXPLAIN SOURCE orders"), NotSupportedYet)
+    assert "x" not in shop.topics
 
 
 def test_explain_schema_is_one_json_text_and_registers_nothing(shop: Shell) -> None:

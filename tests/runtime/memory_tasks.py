@@ -67,6 +67,8 @@ class MemoryTask:
         self.due: float | None = None
         self.work = work
         self.closed = False
+        self.is_live = False
+        self.finished: list[bool] = []  # how often it was ended, and whether it could settle
         self.begin_failure: Exception | None = None
         self.positions: Positions = {}
         self.limits: list[int] = []
@@ -105,6 +107,10 @@ class MemoryTask:
         rows = lag(self.positions, {SOURCE: read})
         self.positions = {SOURCE: read}
         return BatchResult(self.batches, rows, time.monotonic() - began, self.positions)
+
+    def finish(self, session: SparkSession, *, settle: bool = True) -> None:
+        self.is_live = False
+        self.finished.append(settle)
 
     def close(self) -> None:
         self.closed = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -437,3 +437,47 @@ def test_a_task_that_runs_by_itself_reports_and_is_never_queued(one_worker: Runn
     assert one_worker.events.failures.keys() == {1}
     assert task.closed
     assert task.batches == 0
+
+
+@pytest.fixture
+def live_task(one_worker: Running) -> MemoryTask:
+    """A task that runs by itself."""
+    task = MemoryTask(1, one_worker.cluster)
+    one_worker.add(task)
+    task.is_live = True
+    return task
+
+
+def test_a_task_that_runs_by_itself_is_ended_before_it_leaves(one_worker: Running, live_task: MemoryTask) -> None:
+    one_worker.scheduler.remove(1)
+    _wait_until(lambda: live_task.closed)
+    assert live_task.finished == [True]
+    assert one_worker.scheduler.lags() == {}
+
+
+def test_a_dropped_task_that_runs_by_itself_does_not_settle(one_worker: Running, live_task: MemoryTask) -> None:
+    one_worker.scheduler.remove(1, cancel=True)
+    _wait_until(lambda: live_task.closed)
+    assert live_task.finished == [False]
+
+
+def test_another_task_takes_the_place_of_one_that_runs_by_itself_when_that_has_ended(
+    one_worker: Running, live_task: MemoryTask
+) -> None:
+    successor = MemoryTask(1, one_worker.cluster)
+    one_worker.scheduler.add(successor)
+    _wait_until(lambda: live_task.closed and bool(successor.positions))
+    assert live_task.finished == [True]
+
+
+def test_the_end_of_the_scheduler_ends_tasks_that_run_by_themselves(one_worker: Running, live_task: MemoryTask) -> None:
+    one_worker.scheduler.stop()
+    assert live_task.finished == [True]
+    assert live_task.closed
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LONG
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

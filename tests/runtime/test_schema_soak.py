@@ -34,23 +34,42 @@ PATIENCE = 300.0
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(900 + 60 * CHANGES)]
 
-PIPELINE = """
-CREATE SOURCE soak FROM KAFKA CONNECTION kafka (TOPIC 'soak')
+APPEND = """
+CREATE SOURCE {topic} FROM KAFKA CONNECTION kafka (TOPIC '{topic}')
   FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
-CREATE VIEW all_soak AS SELECT * FROM soak;
-CREATE SINK soak_sink FROM all_soak INTO KAFKA CONNECTION kafka (TOPIC 'soak_out')
+CREATE VIEW all_soak AS SELECT * FROM {topic};
+CREATE SINK soak_sink FROM all_soak INTO KAFKA CONNECTION kafka (TOPIC '{topic}_out')
   FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
+"""
+# A key of its own for each record, so that both ways give the same topic.
+KEYED = """
+CREATE SOURCE {topic} FROM KAFKA CONNECTION kafka (TOPIC '{topic}')
+  KEY FORMAT TEXT VALUE FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry
+  INCLUDE KEY AS k ENVELOPE UPSERT;
+CREATE VIEW all_soak AS SELECT * FROM {topic};
+CREATE SINK soak_sink FROM all_soak INTO KAFKA CONNECTION kafka (TOPIC '{topic}_out') KEY (k)
+  KEY FORMAT TEXT VALUE FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry
+  WITH (KEY IN VALUE = false, LATENCY = '{latency}');
 """
 
 
-def test_schema_changes_under_load(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("topic", "pipeline"),
+    [
+        ("soak", APPEND.format(topic="soak")),
+        ("soak_batches", KEYED.format(topic="soak_batches", latency="micro-batch")),
+        ("soak_live", KEYED.format(topic="soak_live", latency="real time")),
+    ],
+    ids=["append", "keyed, micro-batch", "keyed, real time"],
+)
+def test_schema_changes_under_load(world: World, tmp_path: Path, topic: str, pipeline: str) -> None:
     found = world.ensure("kafka", "registry")
-    writer = Writer(found["kafka"], found["registry"])
+    writer = Writer(found["kafka"], found["registry"], topic)
     with start_engine(tmp_path / "project", environment={"HEADGATE_WORLD": str(world.folder)}) as engine:
-        run(engine, PIPELINE)
+        run(engine, pipeline)
         writer.start()
         writer.join()
-        out = Output(found["kafka"], found["registry"])
+        out = Output(found["kafka"], found["registry"], f"{topic}_out")
         complete = eventually(lambda: len(out.seen()) >= len(writer.sent), PATIENCE)
         assert complete, (len(out.rows), len(writer.sent), run(engine, "SHOW TASKS;"))
     assert Counter(row["id"] for row in out.rows) == Counter(row["id"] for row in writer.sent)
@@ -64,10 +83,11 @@ class Writer(threading.Thread):
     """Version n has the fields f1 to fn beside the id; from the third on the id is a long, and from the fifth on
     version f1 is no longer written."""
 
-    def __init__(self, brokers: str, registry: str) -> None:
+    def __init__(self, brokers: str, registry: str, topic: str) -> None:
         super().__init__(daemon=True)
         admin = AdminClient({"bootstrap.servers": brokers})
-        admin.create_topics([NewTopic("soak", PARTITIONS)])["soak"].result(30)
+        admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(30)
+        self._topic = topic
         self.sent: list[dict[str, object]] = []
         self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "log_level": 0})
         self._registry = registry
@@ -86,7 +106,7 @@ class Writer(threading.Thread):
 
     def _register(self, version: int) -> int:
         with RegistryClient([self._registry]) as client:
-            return client.register("soak-value", Schema(json.dumps(schema(version))))
+            return client.register(f"{self._topic}-value", Schema(json.dumps(schema(version))))
 
     def _put(self, version: int, id_: int) -> None:
         fields = [f for f in schema(version)["fields"] if f["name"] != "id"]  # type: ignore[attr-defined]
@@ -94,7 +114,7 @@ class Writer(threading.Thread):
         body = io.BytesIO()
         body.write(struct.pack(">bi", 0, self._ids[version]))
         fastavro.schemaless_writer(body, fastavro.parse_schema(schema(version)), row)
-        self._producer.produce("soak", body.getvalue(), key=str(id_))
+        self._producer.produce(self._topic, body.getvalue(), key=str(id_))
         self._producer.poll(0)
         self.sent.append(row)
 
@@ -109,10 +129,10 @@ def schema(version: int) -> dict[str, object]:
 class Output:
     """All that the sink has written, each record read by the schema that it names."""
 
-    def __init__(self, brokers: str, registry: str) -> None:
+    def __init__(self, brokers: str, registry: str, topic: str) -> None:
         self.rows: list[Mapping[str, object]] = []
         self._consumer = Consumer({"bootstrap.servers": brokers, "group.id": "soak", "log_level": 0})
-        self._consumer.assign([TopicPartition("soak_out", 0, 0)])
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
         self._registry = registry
         self._schemas: dict[int, object] = {}
 

@@ -145,17 +145,19 @@ def _tasks(catalog: Catalog, reader: SqliteReader) -> Iterator[Row]:
         else:
             yield (
                 name, kind, status.state.value, status.error, status.batch, status.rows, status.skipped, status.lag,
-                status.since, _notice(task),
+                status.since, _notice(task, status.notice),
             )  # fmt: skip
 
 
-def _notice(task: Object) -> str | None:
-    """What a user should know of a task that does its work: the fields that it does not write yet."""
+def _notice(task: Object, way: str | None = None) -> str | None:
+    """What a user should know of a task that does its work: the fields that it does not write yet, and the ``way`` in which it
+    runs, as the engine reported it."""
     pending = task.definition.pending if isinstance(task.definition, CreateSink) else ()
     if not pending:
-        return None
+        return way
     fields = ", ".join(print_name(path) for path in pending)
-    return f"pending until they are documented and ALTER SINK … (REFRESH DOCS) takes them up: {fields}"
+    told = f"pending until they are documented and ALTER SINK … (REFRESH DOCS) takes them up: {fields}"
+    return told if way is None else f"{told}; {way}"
 
 
 def _events(_: Catalog, reader: SqliteReader) -> Iterator[Row]:

@@ -27,6 +27,7 @@ class TaskStatus:
 
     What is counted is counted since the engine started or the task was changed; `batch_seconds` is the time that all
     `batches` took, `last_commit` when the last one was done, `failures` how often the task failed.
+    `notice` says which way the task runs, and why.
     """
 
     task: int
@@ -41,6 +42,7 @@ class TaskStatus:
     batch_seconds: float = 0.0
     last_commit: datetime | None = None
     failures: int = 0
+    notice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,10 @@ class EngineServer:
         part.replace(state / ENGINE_FILE)
 
     def _open(self, project: Project) -> Engine:
-        return Engine(project, self._spark, self._queries, self._on_spark_death, self._on_lease_lost, self._files)
+        slots = self._settings.spark.real_time_slots
+        return Engine(
+            project, self._spark, self._queries, self._on_spark_death, self._on_lease_lost, self._files, slots
+        )
 
 
 def replace_process(command: tuple[str, ...]) -> Never:
@@ -230,7 +233,9 @@ def replace_process(command: tuple[str, ...]) -> Never:
 
 def _spark_session(folder: Path, settings: Settings) -> OpenSpark:
     memory = settings.spark.memory or f"{default_heap(total_memory())}m"
-    return lambda: open_spark(master=settings.spark.master, memory=memory, settings=_spark_settings(folder, settings))
+    return lambda: open_spark(
+        master=settings.spark.whole_master, memory=memory, settings=_spark_settings(folder, settings)
+    )
 
 
 def _spark_settings(folder: Path, settings: Settings) -> dict[str, str]:

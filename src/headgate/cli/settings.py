@@ -7,6 +7,7 @@
 
     [spark]
     master = "spark://host:7077"   # or local[8], yarn, k8s://…
+    real_time = 40                 # slots for tasks in real time, one for each partition that they read
     memory = "4g"                  # of Spark's heap; by default a quarter of the machine's memory, 1 to 8 GB
     settings = { "spark.executor.memory" = "2g" }
 
@@ -29,6 +30,7 @@ object, HEADGATE_HOSTS has commas between the names. Relative paths start at the
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -55,6 +57,8 @@ MASTERS = ("local", "spark://", "yarn", "k8s://")
 
 
 SIZE = re.compile(r"([1-9]\d{0,5})([kmg])", re.IGNORECASE)
+LOCAL_THREADS = re.compile(r"local(?:\[(?P<threads>\*|\d+)(?P<failures>,\d+)?\])?")
+REAL_TIME_SLOTS = 40  # RUNTIME: 40 tasks take 330 threads and 0.7 GB
 LEAST_MEMORY = 256 << 20  # a Spark with less does not start
 
 
@@ -90,9 +94,28 @@ class SparkSettings(Table):
     """The table `[spark]`."""
 
     master: str = "local[8]"
+    real_time: int | None = Field(
+        default=None, ge=0, le=1000
+    )  # slots; None: 40 beside those of a local master, or none
     eager: bool = True  # start Spark with the engine, not when a statement first needs it
     memory: HeapSize | None = None  # of the heap; None: what the machine allows
     settings: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def real_time_slots(self) -> int:
+        """On a cluster nobody knows how many slots there are, so that they must be promised."""
+        if self.real_time is not None:
+            return self.real_time
+        return REAL_TIME_SLOTS if LOCAL_THREADS.fullmatch(self.master) else 0
+
+    @property
+    def whole_master(self) -> str:
+        """The master with the slots for tasks in real time added, if it is local. A thread is made when it is needed."""
+        found = LOCAL_THREADS.fullmatch(self.master)
+        if found is None:
+            return self.master
+        threads = os.cpu_count() or 1 if found["threads"] == "*" else int(found["threads"] or 1)
+        return f"local[{threads + self.real_time_slots}{found['failures'] or ''}]"
 
     @field_validator("master")
     @classmethod
@@ -275,6 +298,7 @@ _REASONS = {
     "port": "it is a number from 0 to 65535",
     "hosts": "it is a list of names or addresses, without port and scheme",
     "world": "it is true, false or a folder",
+    "spark.real_time": "it is a number of slots from 0 to 1000",
     "queries.at_once": "it is a number from 1 to 64",
     "quarantine.in_catalog": "it is a number of records, at least 0",
     "log.level": f"it is one of {', '.join(get_args(LogSettings.model_fields['level'].annotation))}",

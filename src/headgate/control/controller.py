@@ -26,8 +26,10 @@ from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.entry import ScheduledTask
 from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskNotRunning
 from headgate.runtime.failures import own_error
+from headgate.runtime.live_queries import LiveQueries
 from headgate.runtime.ports import BatchResult, LedgerStore, Progress, ReplanNeeded
 from headgate.runtime.quarantine import QuarantineFiles
+from headgate.runtime.realtime import RealTimeTask
 from headgate.runtime.replay import Replayed, replay
 from headgate.runtime.scheduler import Jobs, Scheduler
 from headgate.runtime.sink_task import sink_task
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 EVERY = 0.5  # seconds between two looks at what nobody tells: retries that are due, and how far tasks are behind
 LONGEST_WAIT = 30.0  # seconds between two attempts to start a task
 MOST_SPARK_DEATHS = 8  # attempts at one batch that end Spark; it has a 64th of its first size then
+NO_REAL_TIME = "micro-batch: this engine keeps no slots for real time"
 REPLAY_TIMEOUT = 60.0  # seconds that a statement waits for a task that is about to run
 
 
@@ -63,8 +66,9 @@ class ManagedTask:
     """A task that should run: for which definition, and what came of it."""
 
     signature: tuple[object, ...]
-    task: Task | None = None  # None while it is halted or waits for another attempt
+    task: Task | RealTimeTask | None = None  # None while it is halted or waits for another attempt
     error: HeadgateError | None = None
+    notice: str | None = None  # which way it runs, and why
     said: str | None = None  # what the engine before this one said last of a task that was to start again
     tries: int = 0
     retry_at: float = 0.0
@@ -96,8 +100,9 @@ class Controller:
         on_spark_death: Callable[[], None] = lambda: None,
         on_lease_lost: Callable[[CatalogError], None] = lambda _: None,
         make_task: MakeTask = sink_task,
+        queries: LiveQueries | None = None,
     ) -> None:
-        """``follow`` takes new schemas of a source into the catalog. ``catch_up`` gives a sink the schema that it was refused
+        """``queries`` runs tasks in real time; without it all run in micro-batches. ``follow`` takes new schemas of a source into the catalog. ``catch_up`` gives a sink the schema that it was refused
         before, if it can. ``check`` raises if this engine may not write any more. ``folder`` is where the engine keeps its
         state, ``files`` where tasks put many bad records. ``spark_death`` is asked all the time why Spark has ended, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
         self._store = store
@@ -111,6 +116,7 @@ class Controller:
         self._on_spark_death = on_spark_death
         self._on_lease_lost = on_lease_lost
         self._make_task = make_task
+        self._queries = queries
         self._scheduler = Scheduler(jobs, self)
         self._tasks: dict[int, ManagedTask] = {}
         self._reconciled = -1  # version of the catalog
@@ -123,6 +129,8 @@ class Controller:
         self._logged = ""  # the error that was logged last
 
     def start(self) -> None:
+        if self._queries is not None:
+            self._queries.open()
         self._scheduler.start()
         self._thread.start()
 
@@ -133,6 +141,8 @@ class Controller:
         if self._thread.is_alive():
             self._thread.join()
         self._scheduler.stop()
+        if self._queries is not None:
+            self._queries.close()
         try:
             self._take_events()
             for managed in self._tasks.values():
@@ -154,7 +164,9 @@ class Controller:
             catalog, managed = self._store.load(), self._tasks.get(task)
             if managed is not None and managed.task is not None and managed.signature == _signature(catalog, task):
                 try:
-                    return self._scheduler.between_batches(task, lambda t, s: replay(t, s, self._store, self._files))
+                    return self._scheduler.between_batches(
+                        task, lambda t, s: replay(t.settled(s), s, self._store, self._files)
+                    )
                 except ReplanNeeded as needed:
                     self._follow(needed.source, needed.arrived)
                     self.wake()
@@ -288,7 +300,7 @@ class Controller:
             self._fail(id_, managed, ended)
             return
         try:
-            managed.task = self._new_task(id_, catalog)
+            managed.task, managed.notice = self._new_task(id_, catalog)
             managed.task.progress = managed.progress
             self._scheduler.add(managed.task)
         except SinkCannotFollow as error:
@@ -305,15 +317,27 @@ class Controller:
         self._store.save_mark(id_, replace(mark, attempts=0))
         return BatchEndsSpark(catalog.get(id_).name, mark.attempts)
 
-    def _new_task(self, id_: int, catalog: Catalog) -> Task:
-        return self._make_task(
-            task_definition(catalog, catalog.get(id_)),
+    def _new_task(self, id_: int, catalog: Catalog) -> tuple[Task | RealTimeTask, str]:
+        """The task, and which way it runs."""
+        definition = task_definition(catalog, catalog.get(id_))
+        task = self._make_task(
+            definition,
             self._connections.of(catalog),
             self._store,
             files=self._files,
             guard=self._check,
             on_notice=lambda text: self._notice(id_, text),
         )
+        if definition.latency.way != "real time":
+            return task, str(definition.latency)
+        if self._queries is None:
+            return task, NO_REAL_TIME
+        scheduler = self._scheduler
+        live = RealTimeTask(
+            task, self._queries, definition.latency.reason,
+            wake=scheduler.wake, report=scheduler.report_commit, fail=scheduler.report_failure,
+        )  # fmt: skip
+        return live, live.notice
 
     def _fail_unless_caught_up(self, id_: int, managed: ManagedTask, behind: SinkCannotFollow) -> None:
         """The registry may accept by now what it refused. Then the sink has another definition, and is started with it."""
@@ -398,6 +422,8 @@ class Controller:
         for id_, managed in self._tasks.items():
             if (lag := lags.get(id_)) != managed.lag:
                 managed.lag, managed.progressed = lag, True
+            if isinstance(managed.task, RealTimeTask) and managed.task.notice != managed.notice:
+                managed.notice, managed.progressed = managed.task.notice, True
         changed = {id_: managed for id_, managed in self._tasks.items() if managed.changed or managed.progressed}
         self._reported_at = time.monotonic()
         if changed:
@@ -412,7 +438,7 @@ def _status(id_: int, managed: ManagedTask) -> TaskStatus:
     lag = managed.lag if state in (State.STARTING, State.RUNNING) else None
     return TaskStatus(
         id_, state, managed.since, error, progress.batch, progress.rows, progress.skipped, lag, progress.batches,
-        progress.batch_seconds, progress.last_commit, managed.failures,
+        progress.batch_seconds, progress.last_commit, managed.failures, managed.notice,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from headgate.plan import definitions as d
 from headgate.plan.chain import chain_of, valid_query
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import check_sink_schemas, needed_sink
+from headgate.plan.latency import choose_latency
 from headgate.plan.relations import (
     analyse_query,
     names_hidden_columns,
@@ -75,11 +76,13 @@ def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns, and
     SinkKeyChanges if its keys would have other bytes."""
     needed = needed_sink(catalog, sink)
-    planned = with_own_schemas(needed, definition_of(sink, CreateSink))
+    statement = definition_of(sink, CreateSink)
+    planned = with_own_schemas(needed, statement)
     if missing := check_sink_schemas(sink, needed, planned):
         raise SinkCannotFollow(sink.name, missing)
     relations = relation_definitions(catalog, [planned.relation])
-    source = relations[chain_of(catalog, planned.relation).source.id]
+    chain = chain_of(catalog, planned.relation)
+    source = relations[chain.source.id]
     assert isinstance(source, d.SourceDefinition)
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
     definition = _definition_name(catalog, planned, source.id, relations)
@@ -89,9 +92,10 @@ def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     marked = marked_sql(d.spark_name(source.id), columns, trees, tuple(key), d.PRESENT) if key else None
     names = [d.spark_name(id_) for id_, _ in views]
     positioned = positioned_sql(d.spark_name(source.id), names, trees, d.AT)
+    latency = choose_latency(catalog, statement, planned, source.layout, chain)
     return d.TaskDefinition(
         sink.id, sink.name, _from_snapshot(source, sink), relations, planned, key, catalog.version, definition, marked,
-        positioned,
+        positioned, latency,
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from headgate.control.schema_changes import SchemaChanges
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
 from headgate.runtime import query as query_answers
+from headgate.runtime.live_queries import LiveQueries
 from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineCleaner, QuarantineFiles
 from headgate.runtime.query_process import Queries
 from headgate.runtime.relations import QueryTypes, SystemRows
@@ -65,8 +66,9 @@ class Engine:
         spark_gone: Callable[[], None] = lambda: None,
         fenced: Callable[[CatalogError], None] = lambda _: None,
         files: QuarantineFiles | None = None,
+        real_time_slots: int = 0,
     ) -> None:
-        """``queries`` runs SELECTs. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
+        """``queries`` runs SELECTs. ``real_time_slots`` are those of Spark's that tasks in real time may hold. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
         the lease of the catalog is lost: it must end this process and Spark at once. ``files`` is where many bad records
         go; by default it is a folder of the project."""
         self.project = project
@@ -94,8 +96,12 @@ class Engine:
             spark_death=spark.death,
             on_spark_death=spark_gone,
             on_lease_lost=fenced,
+            queries=self._live_queries(real_time_slots),
         )
         self._cleaner = QuarantineCleaner(self.store, self._files, spark.session)
+
+    def _live_queries(self, slots: int) -> LiveQueries | None:
+        return LiveQueries(self._spark.session, self.project.state / "real_time", slots) if slots else None
 
     def start(self) -> None:
         self._heartbeat.start()

@@ -16,12 +16,14 @@ from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.control.sessions import ResultColumns, ResultRows
+from headgate.plan.chain import chain_of
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
+from headgate.plan.latency import choose_latency
 from headgate.plan.plans import ShowStatement
 from headgate.plan.relations import analyse_query, fields_without_column, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
 from headgate.plan.sink_doc_changes import published_schemas
-from headgate.plan.source import present_field_names
+from headgate.plan.source import plan_source, present_field_names
 from headgate.resolve.definitions import with_current_names
 from headgate.resolve.statements import object_id
 from headgate.runtime.values import Json
@@ -59,6 +61,8 @@ def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: S
             return _describe(statement, catalog, reader)
         case s.Explain():
             return _explain(statement, catalog)
+        case s.ExplainObject():
+            return _explain_sink(definition_of(catalog.get(object_id(statement.name)), CreateSink), catalog)
         case s.ExplainSchema():
             return _explain_schema(statement, catalog)
         case _:
@@ -240,6 +244,8 @@ def _task_properties(found: Object, reader: SqliteReader) -> Iterator[list[Json]
 
 def _explain(statement: s.Explain, catalog: Catalog) -> Table:
     inner = statement.statement
+    if isinstance(inner, CreateSink):
+        return _explain_sink(inner, catalog)
     if not isinstance(inner, Select | CreateView):
         raise NotSupportedYet("EXPLAIN of this statement")
     analysed = analyse_query(catalog, DEFAULT_PATH, inner.query)
@@ -253,6 +259,21 @@ def _explain(statement: s.Explain, catalog: Catalog) -> Table:
             for c in analysed.columns
         ),
         f"spark: {analysed.spark_sql}",
+    ]
+    return _table(["plan"], [[line] for line in lines])
+
+
+def _explain_sink(statement: CreateSink, catalog: Catalog) -> Table:
+    """What a sink reads and writes, and whether it runs in real time. A running task may have too few slots for that, which is
+    told in its notice."""
+    planned, chain = plan_sink(catalog, statement), chain_of(catalog, object_id(statement.relation))
+    layout = plan_source(definition_of(chain.source, CreateSource))
+    latency = choose_latency(catalog, statement, planned, layout, chain)
+    keys = f" by {', '.join(planned.key.columns)}" if planned.key is not None and planned.envelope == "UPSERT" else ""
+    lines = [
+        f"reads {catalog.display_name(planned.relation)}",
+        f"writes topic {planned.topic}, {planned.envelope.lower()}{keys}",
+        f"runs in {'micro-batches' if latency.way == 'micro-batch' else latency.way}, because {latency.reason}",
     ]
     return _table(["plan"], [[line] for line in lines])
 

@@ -287,6 +287,20 @@ class SinkDefinition:
         return found
 
 
+LatencyWay: TypeAlias = Literal["real time", "micro-batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Which way a sink runs, and why, as a clause."""
+
+    way: LatencyWay
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.way}: {self.reason}"
+
+
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
     """A sink with everything between its source and its topic.
@@ -298,6 +312,7 @@ class TaskDefinition:
     None if the position of a row's record cannot be passed on.
     ``catalog_version`` is the catalog's version that it was made from.
     ``definition`` differs if a view between was replaced; it stays when a source follows a schema change.
+    ``latency`` is the way that was planned. While there are too few slots, a real-time task runs in micro-batches.
     """
 
     id: int
@@ -310,3 +325,4 @@ class TaskDefinition:
     definition: str = ""
     marked_sql: str | None = None
     positioned_sql: str | None = None
+    latency: Latency = Latency("micro-batch", "nothing else was planned")

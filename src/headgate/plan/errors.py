@@ -407,6 +407,16 @@ class ExactlyOnceInRealTime(PlanError, code="PLN-0380"):
     )
 
 
+class RealTimeImpossible(PlanError, code="PLN-0391"):
+    """A sink asks for real time, and a part of it can run in micro-batches only."""
+
+    sink: str
+    reason: str
+    MESSAGE = 'sink "{sink}" cannot run in real time'
+    DETAIL = "The reason: {reason}."
+    HINT = "Leave LATENCY out, or write LATENCY = 'micro-batch'."
+
+
 class ColumnInUse(PlanError, code="PLN-0411"):
     """A column of a source gets another name while queries or sinks use it."""
 

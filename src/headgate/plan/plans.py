@@ -114,6 +114,7 @@ ShowStatement: TypeAlias = (
     | ShowSearchPath
     | show.Describe
     | show.Explain
+    | show.ExplainObject
     | show.ExplainSchema
 )
 

@@ -10,13 +10,14 @@ from typing import Literal
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
-from headgate.catalog.objects import Column, Growth, Object
+from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import joined
 from headgate.plan import errors
 from headgate.plan.chain import Chain, chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
+from headgate.plan.latency import choose_latency
 from headgate.plan.publish.schemas import (
     check_bytes,
     check_format_options,
@@ -36,6 +37,7 @@ from headgate.plan.sink_options import (
     registry_of,
 )
 from headgate.plan.sink_policies import without_pending
+from headgate.plan.source import plan_source
 from headgate.resolve.statements import SparkTypes, kafka_server, object_id, topic_name
 from headgate.schema.events import AFTER, change_event
 from headgate.schema.formats.avro.published import published
@@ -49,6 +51,7 @@ from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
 from headgate.sql.registry_formats import RegistryFormat, Side, subject_name
 from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
 from headgate.text.cursor import Identifier
 
 
@@ -121,6 +124,7 @@ def plan_new_sink(
         statement.with_options.on_error,
         statement.with_options.delivery,
     )
+    choose_latency(catalog, statement, sink, plan_source(definition_of(chain.source, CreateSource)), chain)
     return sink, tuple(_notices(relation, statement, sink, unstable))
 
 
@@ -146,29 +150,12 @@ def _check_delivery(statement: CreateSink, name: str) -> None:
 
 def _refuse_later_features(statement: CreateSink) -> None:
     """Raises for options that the grammar has and no sink supports yet, so that none is ignored silently."""
-    options = statement.with_options
-    later = {
-        "LATENCY": options.latency is not None,
-    }
-    _refuse(later)
-    for format_ in (statement.formats.value, statement.formats.key):
-        if isinstance(format_, RegistryFormat):
-            _refuse_later_options(format_)
-
-
-def _refuse_later_options(format_: RegistryFormat) -> None:
-    options = format_.write_options
-    later = {
-        "KEY SCHEMA ID": options.key_schema_id is not None,
-        "VALUE SCHEMA ID": options.value_schema_id is not None,
-    }
-    _refuse(later)
-
-
-def _refuse(later: dict[str, bool]) -> None:
-    for name, given in later.items():
-        if given:
-            raise NotSupportedYet(f"{name} of a sink")
+    for format_ in statement.formats.each():
+        options = format_.write_options if isinstance(format_, RegistryFormat) else None
+        if options is not None and options.key_schema_id is not None:
+            raise NotSupportedYet("KEY SCHEMA ID of a sink")
+        if options is not None and options.value_schema_id is not None:
+            raise NotSupportedYet("VALUE SCHEMA ID of a sink")
 
 
 def _key(catalog: Catalog, relation: Object, statement: CreateSink) -> list[Column]:

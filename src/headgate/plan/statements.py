@@ -379,7 +379,12 @@ def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
         case sql_show.Explain(statement=Select() | CreateView() as explained):
             resolved = replace(explained, query=_analysed(explained.query, context))
             return plans.Show(replace(statement, statement=resolved))
-        case sql_show.Explain():
+        case sql_show.Explain(statement=CreateSink() as explained):
+            plan_sink(catalog, explained)  # raises now if it cannot be made
+            return plans.Show(statement)
+        case sql_show.ExplainObject(kind=Kind.SINK):
+            return plans.Show(statement)
+        case sql_show.Explain() | sql_show.ExplainObject():
             raise NotSupportedYet("EXPLAIN of this statement")
         case sql_show.ExplainSchema():
             return _explain_schema(statement, catalog)

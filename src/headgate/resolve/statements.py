@@ -38,7 +38,16 @@ from headgate.sql.errors import RepeatedOption
 from headgate.sql.objects import ChangeTaskState, CommentOn, DropObject, RenameObject
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
-from headgate.sql.show import Describe, Explain, ExplainSchema, ReplayQuarantine, ShowCreate, ShowLineage, ShowObjects
+from headgate.sql.show import (
+    Describe,
+    Explain,
+    ExplainObject,
+    ExplainSchema,
+    ReplayQuarantine,
+    ShowCreate,
+    ShowLineage,
+    ShowObjects,
+)
 from headgate.sql.sinks import AlterSinkDocs, AlterSinkFrom, AlterSinkPolicy, CreateSink, CreateSinkPolicy, PolicyScope
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import (
@@ -152,6 +161,10 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
             return replace(statement, sink=_resolved(context, sink, Kind.SINK))
         case ExplainSchema(sink=CreateSink() as sink):
             return replace(statement, sink=resolve_names(sink, context.catalog, context.path))
+        case ExplainObject():
+            return replace(statement, name=_resolved(context, statement.name, statement.kind))
+        case Explain(statement=CreateSink() as sink):
+            return replace(statement, statement=resolve_names(sink, context.catalog, context.path))
         case Explain():
             return replace(statement, statement=resolve_statement(statement.statement, context))
         case _:

@@ -63,7 +63,8 @@ class Decoder:
         if plan.inline_errors:
             self._sides.append(_inline_error(readers["value"], decoded["value"]).alias("hg_error"))
         self._sides += [F.lit(None).alias(f"hg_{name}") for name, r in readers.items() if r is None]
-        self._values = [_value(n, r, decoded[n], plan).alias(f"hg_{n}") for n, r in readers.items() if r]
+        self._value_columns = {f"hg_{n}": _value(n, r, decoded[n], plan) for n, r in readers.items() if r}
+        self._values = [column.alias(name) for name, column in self._value_columns.items()]
         self._converts = any(r.converts for r in readers.values() if r)
         self._not_deleted = _not_deleted(plan)
         self._checks = [*_checks(plan, readers, decoded), *_event_checks(plan, readers["value"])]
@@ -90,6 +91,15 @@ class Decoder:
         if self._converts:
             decoded = evaluate_once(decoded)
         return decoded
+
+    def decode_stream(self, raw: DataFrame) -> DataFrame:
+        """The same as `decode`, for a stream."""
+        present = raw.where("key IS NOT NULL OR value IS NOT NULL")
+        read = present if self._costly is None else computed_on_stream(present, {"hg_decoded": self._costly})
+        sides = read.select(*self._sides)
+        if not self._converts:
+            return sides.select("*", *self._values)
+        return computed_on_stream(sides, self._value_columns)
 
     def with_problems(self, decoded: DataFrame) -> DataFrame:
         """Decoded records with one more column ``hg_problem``: NULL for an accepted record, otherwise a struct of side, reason
@@ -141,6 +151,24 @@ def evaluate_once(computed: DataFrame) -> DataFrame:
     nondeterministic cannot be used in LATERAL.
     """
     return computed.sample(fraction=1.0, seed=0)
+
+
+def computed_on_stream(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+    """The frame with further columns, each computed once. A stream has no samples, and the row that `explode` copies costs
+    little beside what a streaming query spends on waiting."""
+    if len(columns) == 1:
+        ((name, column),) = columns.items()
+        return frame.select("*", F.explode(F.array(column)).alias(name))
+    together = F.struct(*[column.alias(name) for name, column in columns.items()])
+    once = frame.select("*", F.explode(F.array(together)).alias("hg_once"))
+    return once.select(*[spark_identifier(name) for name in frame.columns], "hg_once.*")
+
+
+def stops_at_other_ids(source: int, side: str, ids: Iterable[int]) -> Column:
+    """True for a record with one of the ids, or without a frame. Any other id fails the job with the record's position."""
+    data = F.col(side)
+    other = F.coalesce(frame.is_framed(data) & ~frame.has_schema_id(data, ids), F.lit(False))
+    return F.when(other, _stop(source, CHANGED, F.lit(side), frame.schema_id(data))).otherwise(F.lit(True))
 
 
 def count_rows(records: DataFrame) -> int:

@@ -54,6 +54,13 @@ class ScheduledTask(Protocol):
         self, session: SparkSession, limit: Limit | None = None, available: Positions | None = None
     ) -> BatchResult | None: ...
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it runs by itself between two calls. Then `finish` is called before `close`."""
+
+    def finish(self, session: SparkSession, *, settle: bool = True) -> None:
+        """End what runs by itself; with ``settle`` so that nothing of it is repeated."""
+
     def close(self) -> None: ...
 
 
@@ -123,9 +130,18 @@ class Entry:
     requests: deque[Request] = field(default_factory=deque)
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether a thread uses the task, or it runs by itself: it cannot leave at once."""
+        return self.busy or self.task.is_live
+
+    @property
     def is_ready(self) -> bool:
         """Whether a worker can take it now."""
-        if self.busy or self.resting or not self.begun:
+        if self.busy:
+            return False
+        if self.leaving:
+            return self.task.is_live
+        if self.resting or not self.begun:
             return False
         return bool(self.requests) or self.woken or self.has_work or self.timer <= 0
 

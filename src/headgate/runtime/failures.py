@@ -6,7 +6,9 @@ import logging
 import re
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pyspark.errors import AnalysisException, PySparkException
 
@@ -52,6 +54,27 @@ _HARMLESS = re.compile(r"java\.(?:io|net|nio)\.|java\.lang\.(?:IllegalState|\w+E
 _OWN = re.compile(r"\[USER_RAISED_EXCEPTION\] (" + CAST_ERROR + r"\w+)(?: SQLSTATE|$)", re.MULTILINE)
 # A path as `schema.paths` writes it.
 _PATH = re.compile(r'(?:\bat |^)\$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedAt:
+    """The record that stopped a job. ``side`` and ``schema_id`` are set if its schema did."""
+
+    partition: int
+    offset: int
+    side: Literal["key", "value"] | None = None
+    schema_id: int | None = None
+
+
+def stopped_at(text: str) -> StoppedAt | None:
+    """The record that stopped a job, if that is what the words of an error say."""
+    told = _STOPPED.search(text)
+    if told is None:
+        return None
+    place = int(told["partition"]), int(told["offset"])
+    if told["id"] is None:
+        return StoppedAt(*place)
+    return StoppedAt(*place, "key" if told["side"] == "key" else "value", int(told["id"]))
 
 
 def unknown_schema_id(error: BaseException) -> int | None:

@@ -87,7 +87,7 @@ class Scheduler:
         """Run this task, in place of one with the same id, which may end its batch first."""
         with self._changed:
             entry = self._entries.get(task.id)
-            if entry is not None and entry.busy:
+            if entry is not None and entry.is_at_work:
                 entry.leaving, entry.successor = True, task
                 entry.cancel_at = entry.cancel_at or time.monotonic() + DRAIN
                 self._changed.notify_all()
@@ -102,7 +102,7 @@ class Scheduler:
             entry = self._entries.get(task)
             if entry is None:
                 return
-            if not entry.busy:
+            if not entry.is_at_work:
                 self._leave(entry)
                 return
             entry.leaving, entry.successor = True, None
@@ -141,7 +141,7 @@ class Scheduler:
         with self._changed:
             return {id_ for id_, entry in self._entries.items() if entry.tag is not None}
 
-    # For a task that runs by itself (a streaming query): `begin` starts it, `close` ends it, `has_work` is always False
+    # For a task that runs by itself (a streaming query): a batch starts it, and `finish` ends it
 
     def report_commit(self, task: int, result: BatchResult) -> None:
         """A task that runs by itself has come further. Its `lag` says how far it is behind now."""
@@ -151,10 +151,10 @@ class Scheduler:
             self._events.committed(entry.task, result)
 
     def report_failure(self, task: int, error: Exception) -> None:
-        """A task that runs by itself has ended."""
+        """A task that runs by itself cannot go on. If a worker uses it just now, that one finds out itself."""
         with self._changed:
             entry = self._entries.get(task)
-        if entry is not None:
+        if entry is not None and not entry.busy:
             self._fail(entry, error)
 
     def stop(self) -> None:
@@ -162,7 +162,7 @@ class Scheduler:
         with self._changed:
             self._stopping = True
             for entry in list(self._entries.values()):
-                if entry.busy:
+                if entry.is_at_work:
                     entry.leaving, entry.successor = True, None
                     entry.cancel_at = entry.cancel_at or time.monotonic() + DRAIN
                 else:
@@ -214,14 +214,20 @@ class Scheduler:
                 entry.look(self._available(entry.task))
             if any(entry.is_ready for entry in reading):
                 self._changed.notify_all()
+            elif any(entry.task.due is not None for entry in reading):
+                self._changed.notify()  # one worker waits for the timer
 
     def _on_poll_failure(self, lost: Collection[Watched], error: HeadgateError) -> None:
         """Nobody knows what there is to read: the tasks are out. Those that a batch keeps busy find out themselves."""
         with self._changed:
-            waiting = [e for e in self._entries.values() if not e.busy]
+            waiting = [e for e in self._entries.values() if not e.busy and not e.leaving]
             found = [e for e in waiting if not set(watched_by(e.task)).isdisjoint(lost)]
             for entry in found:
-                self._leave(entry)
+                if entry.task.is_live:  # a worker ends it
+                    entry.leaving, entry.successor, entry.cancel_at = True, None, time.monotonic()
+                else:
+                    self._leave(entry)
+            self._changed.notify_all()
         for entry in found:
             self._events.failed(entry.task, error)
 
@@ -262,7 +268,9 @@ class Scheduler:
 
     def _work(self) -> None:
         while (entry := self._next()) is not None:
-            if entry.requests:
+            if entry.leaving:
+                self._finish(entry)
+            elif entry.requests:
                 self._serve(entry)
             else:
                 self._run(entry)
@@ -270,19 +278,32 @@ class Scheduler:
     def _next(self) -> Entry | None:
         """The entry to work on, now busy; None at the end."""
         with self._changed:
-            while not self._stopping:
-                waiting = [e for e in self._entries.values() if e.is_ready]
+            while True:
+                waiting = [e for e in self._entries.values() if e.is_ready and (e.leaving or not self._stopping)]
+                if self._stopping and not waiting:
+                    return None
                 if waiting:
                     chosen = min(waiting, key=lambda e: (not e.requests, e.worked_at))
                     chosen.busy = True
                     return chosen
                 self._changed.wait(self._until_next_timer())
-        return None
 
     def _until_next_timer(self) -> float | None:
         idle = [e.timer for e in self._entries.values() if e.begun and not e.busy and not e.resting]
         soonest = min(idle, default=float("inf"))
         return None if soonest == float("inf") else max(0.01, soonest)
+
+    def _finish(self, entry: Entry) -> None:
+        """End what a leaving task has left running. What cannot be settled is written again by whoever comes after it."""
+        with self._changed:
+            settle = entry.cancel_at is None or entry.cancel_at > time.monotonic()
+            entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
+        try:
+            with self._jobs.batch(entry.tag, small=True) as session:
+                entry.task.finish(session, settle=settle)
+        except Exception as error:  # noqa: BLE001 - it leaves anyway
+            log.warning("task %s could not be settled: %s", entry.task.name, str(error)[:200])
+        self._release(entry)
 
     def _serve(self, entry: Entry) -> None:
         """Do what was asked for between two batches."""
@@ -345,7 +366,7 @@ class Scheduler:
             entry.busy, entry.tag = False, None
             entry.worked_at = time.monotonic()
             entry.look(self._available(entry.task))
-            if entry.leaving:
+            if entry.leaving and not entry.task.is_live:  # otherwise a worker ends it first
                 self._leave(entry)
                 if entry.successor is not None and not self._stopping:
                     self._enter(entry.successor)

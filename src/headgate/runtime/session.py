@@ -80,6 +80,8 @@ LOCAL = {
     # Small batches: 200 tasks cost more than the rows in them. A cluster has Spark's own number, which adaptive execution
     # brings down to what the cores can do at once.
     "spark.sql.shuffle.partitions": "4",
+    # Otherwise it is the number of threads, most of which are for tasks in real time.
+    "spark.default.parallelism": "8",
 }
 
 

@@ -13,6 +13,7 @@ from headgate.plan.definitions import TaskDefinition, spark_name
 from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
+from headgate.runtime.live_input import LiveInput, LiveTarget
 from headgate.runtime.ports import Append, Batch, Changes, InputRange, LedgerStore, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import SinkRejects
@@ -39,7 +40,8 @@ def sink_task(
     """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go."""
     source, cluster = definition.source, clients.kafka(definition.sink.connection)
     brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
-    input_ = KafkaInput(
+    live = definition.latency.way == "real time"
+    input_ = (LiveInput if live else KafkaInput)(
         source, clients, definition.id, f'sink "{definition.name}"', brokers,
         f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
     )  # fmt: skip
@@ -54,7 +56,7 @@ def sink_task(
 def _target(definition: TaskDefinition, cluster: KafkaCluster, store: LedgerStore) -> KafkaTarget:
     sink, id_ = definition.sink, definition.id
     if sink.delivery == "at least once":
-        return KafkaTarget(sink, cluster)
+        return (LiveTarget if definition.latency.way == "real time" else KafkaTarget)(sink, cluster)
     progress = ProgressTopic(cluster, store.progress_slot(id_), store.task_uuid(id_), sink.name)
     return KafkaTransactions(sink, cluster, id_, progress)
 

@@ -189,6 +189,15 @@ class Task:
         ledger = self.ledger
         return self._step is not None and ledger is not None and ledger.definition != self.plan.definition
 
+    is_live = False  # whether it runs by itself, between two calls
+
+    def finish(self, session: SparkSession, *, settle: bool = True) -> None:
+        """Nothing is under way between two batches."""
+
+    def settled(self, session: SparkSession) -> Task:
+        """The task while nothing of it runs by itself."""
+        return self
+
     def close(self) -> None:
         self.target.close()
 
@@ -313,6 +322,22 @@ class Task:
         self._mark = NO_MARK
         for id_, input_ in self.inputs.items():
             input_.release(batch.end[id_])
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether all that the target has is known and of this plan, so that somebody else may write on from `positions`."""
+        return self.ledger is not None and self._mark.end is None and not self._is_out_of_step()
+
+    def advance(self, end: Positions) -> BatchResult:
+        """Move the ledger to where somebody else, a streaming query, has written the output."""
+        began, batch, ledger = time.monotonic(), self._batch(end, self.plan.definition), self._known_ledger()
+        self._guard()
+        self.ledger = None  # until the outcome is known
+        new = Ledger(self.id, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
+        self._store.advance(ledger, new)
+        self.ledger = new
+        self._crash("after_commit", batch.number)
+        return self._finish(batch, {}, began)
 
     def _rejected(self, session: SparkSession, *, with_inputs: bool = True, with_target: bool = True) -> list[Rejected]:
         """What the inputs could not decode, and what could not be encoded for the target."""

@@ -45,7 +45,7 @@ class SinkOptions(o.Options, owner="the sink"):
     snapshot: bool = o.option(True)
     seed_offset: tuple[int, ...] | None = o.option()
     delivery: Literal["at least once", "exactly once"] = o.option("at least once")
-    latency: Literal["real time"] | None = o.option()
+    latency: Literal["real time", "micro-batch"] | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
 
 

@@ -162,8 +162,12 @@ class KafkaTarget:
 
     def send(self, records: DataFrame) -> None:
         """Write records; all of them are acknowledged when it returns."""
+        records.write.mode("append").format("kafka").options(**self.options()).save()
+
+    def options(self) -> dict[str, str]:
+        """The options of Spark's Kafka writer."""
         codec = {} if self.sink.compression is None else {"kafka.compression.type": self.sink.compression}
-        records.write.mode("append").format("kafka").options(**self.cluster.spark(), **WRITER, **codec).save()
+        return {**self.cluster.spark(), **WRITER, **codec}
 
     def contents(self, session: SparkSession) -> Upsert:
         """The last value of every key, as bytes, and its partition. Keys that were deleted are not in it."""

@@ -1,0 +1,68 @@
+"""What a topic lacks after a streaming query has ended: the last record of each key, if it is not there already."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.catalog.positions import KafkaPosition
+from headgate.runtime.failures import StoppedAt, stopped_at
+from headgate.runtime.live_input import kafka_offsets, lacking
+from headgate.runtime.live_queries import Slots
+
+Records = list[tuple[bytes, bytes | None]]
+
+
+def _lacking(session: SparkSession, wanted: Records, held: Records) -> set[tuple[str, bytes, bytes | None]]:
+    rows = session.createDataFrame(
+        [("out", k, v) for k, v in wanted], "topic string, key binary, value binary"
+    ).coalesce(1)
+    there = [(k, v, offset) for offset, (k, v) in enumerate(held)]
+    found = session.createDataFrame(there, "key binary, value binary, offset bigint")
+    return {
+        (row["topic"], bytes(row["key"]), None if row["value"] is None else bytes(row["value"]))
+        for row in lacking(rows, found).collect()
+    }
+
+
+@pytest.mark.spark
+def test_only_what_is_not_there_is_written(session: SparkSession) -> None:
+    wanted: Records = [(b"a", b"1"), (b"b", b"2"), (b"c", None), (b"d", None)]
+    held: Records = [(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"c", None)]
+    assert _lacking(session, wanted, held) == {("out", b"b", b"2"), ("out", b"d", None)}
+
+
+@pytest.mark.spark
+def test_the_last_record_of_a_key_counts_on_both_sides(session: SparkSession) -> None:
+    """`a` came back to what it was before, and that was not written."""
+    wanted: Records = [(b"a", b"2"), (b"a", b"1"), (b"b", b"1"), (b"b", b"2")]
+    held: Records = [(b"a", b"1"), (b"a", b"2"), (b"b", b"2")]
+    assert _lacking(session, wanted, held) == {("out", b"a", b"1")}
+
+
+@pytest.mark.spark
+def test_nothing_is_lacking_of_nothing(session: SparkSession) -> None:
+    assert _lacking(session, [], [(b"a", b"1")]) == set()
+
+
+@pytest.mark.unit
+def test_slots_are_counted() -> None:
+    slots = Slots(3)
+    assert slots.take(2)
+    assert not slots.take(2)
+    assert slots.free == 1
+    slots.give_back(2)
+    assert slots.take(3)
+
+
+@pytest.mark.unit
+def test_the_record_that_stopped_a_query_is_read_from_its_words() -> None:
+    assert stopped_at("java.lang.RuntimeException: headgate-bad-record:7/2/41 SQLSTATE") == StoppedAt(2, 41)
+    assert stopped_at("headgate-schema-changed:7/0/3/value/12") == StoppedAt(0, 3, "value", 12)
+    assert stopped_at("the broker is away") is None
+
+
+@pytest.mark.unit
+def test_offsets_are_read_as_spark_writes_them() -> None:
+    offsets = kafka_offsets('{"in":{"1":7,"0":5}}', "in")
+    assert KafkaPosition("in", "id", tuple(offsets[p] for p in sorted(offsets))).offsets == (5, 7)
