@@ -11,7 +11,7 @@ from headgate.catalog.apply import apply
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import SinkFormatNeedsOneColumn
 from headgate.plan.impact import plan_follow
-from headgate.plan.plans import RegisterSchema
+from headgate.plan.plans import ChangeCatalog, RegisterSchema
 from headgate.plan.publish.errors import (
     InvalidMessageName,
     OptionOfOtherFormat,
@@ -203,3 +203,19 @@ def test_a_type_that_changes_on_the_wire_keeps_its_number_so_that_the_registry_c
 @pytest.mark.parametrize("format_", ["AVRO", "JSON SCHEMA", "PROTOBUF"])
 def test_a_change_of_docs_alone_registers_nothing(world: Planning, format_: str) -> None:
     assert next_texts(world, format_, ADDED[1:]) == []
+
+
+@pytest.mark.parametrize("format_", ["AVRO", "JSON SCHEMA", "PROTOBUF"])
+def test_another_relation_brings_its_docs_and_keeps_numbers(world: Planning, format_: str) -> None:
+    world.do(f"CREATE SINK s FROM sold {TO} FORMAT {format_} {REGISTRY}")
+    world.do("CREATE VIEW v AS SELECT price, item, 1.5::double AS weight FROM sold")
+    world.do("COMMENT ON COLUMN v.item IS 'the goods'")
+    planned = world.plan("ALTER SINK s SET FROM v")
+    assert isinstance(planned, ChangeCatalog)
+    (made,) = [effect.schema.text for effect in planned.effects if isinstance(effect, RegisterSchema)]
+    assert "the goods" in made
+    assert "what was bought" not in made
+    if format_ == "PROTOBUF":
+        assert "string item = 1;" in made
+        assert "optional int32 price = 2;" in made
+        assert "weight = 3;" in made

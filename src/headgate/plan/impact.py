@@ -247,7 +247,7 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
         frozen = frozen_schemas(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
             continue
-        old = _frozen_schema(encoded, frozen[-1])
+        old = frozen_schema(encoded, frozen[-1])
         schema = next_schema(old, encoded, defaults_of(catalog, planned, encoded), named_types(catalog))
         if schema is not None:
             registry = planned.registry(SIDES[side])
@@ -260,7 +260,7 @@ def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, plan
     own = frozen_schemas(format_of(statement.formats, "VALUE"), "VALUE")
     if not own or planned.value.schema is None:
         return statement
-    new = _new_fields(planned.value, _frozen_schema(planned.value, own[-1]))
+    new = _new_fields(planned.value, frozen_schema(planned.value, own[-1]))
     if not new:
         return statement
     settled = with_pending(catalog, sink, statement, planned, new)
@@ -297,7 +297,7 @@ def _missing_fields(wanted: Type, written: Type, path: tuple[str, ...] = ()) -> 
             return
 
 
-def _frozen_schema(encoded: RecordEncoding, frozen: FrozenSchema) -> WrittenSchema:
+def frozen_schema(encoded: RecordEncoding, frozen: FrozenSchema) -> WrittenSchema:
     """The schema that is frozen into a sink, in the format of the side that it belongs to."""
     return WrittenSchema(frozen.schema, format=SchemaFormat.from_words(encoded.encoding))
 

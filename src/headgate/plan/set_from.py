@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -13,8 +12,9 @@ from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object,
 from headgate.errors import HeadgateError
 from headgate.plan.chain import chain_of, check_loops
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
-from headgate.plan.impact import defaults_of, with_schemas_to_register
+from headgate.plan.impact import defaults_of, frozen_schema, with_schemas_to_register
 from headgate.plan.plans import ChangeCatalog, RegisterSchema, Skip
+from headgate.plan.publish.schemas import differs, is_same, redocumented
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_docs import (
     doc_lists,
@@ -26,11 +26,6 @@ from headgate.plan.sink_docs import (
 from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.resolve.statements import Context, object_id
-from headgate.schema.formats.avro.docs import with_docs_of
-from headgate.schema.formats.avro.read import load_tree
-from headgate.schema.formats.avro.tree import to_json
-from headgate.schema.formats.avro.write import differs, next_version
-from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas
 from headgate.sql.registry_formats import DocOn, Side, subject_name
 from headgate.sql.sinks import AlterSinkFrom, CreateSink
@@ -107,11 +102,10 @@ def _schemas(catalog: Catalog, statement: CreateSink, needed: SinkDefinition) ->
         frozen = frozen_schemas(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
             continue
-        old, new = load_tree(frozen[-1].schema), load_tree(encoded.schema)
-        made = with_docs_of(next_version(old, new, defaults_of(catalog, needed, encoded)), new)
-        same = not differs(old, made) if side == "KEY" else to_json(old) == to_json(made)
+        old = frozen_schema(encoded, frozen[-1])
+        schema = redocumented(old, encoded, defaults_of(catalog, needed, encoded))
+        same = not differs(old, schema) if side == "KEY" else is_same(old, schema)
         if not same:
-            schema = WrittenSchema(json.dumps(to_json(made), ensure_ascii=False))
             registry = needed.registry(SIDES[side])
             found.append((side, RegisterSchema(registry, subject_name(needed.topic, side), schema)))
     return found

@@ -6,7 +6,6 @@ key keep the id of the first one for ever, so that equal keys have equal bytes; 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
@@ -18,8 +17,9 @@ from headgate.plan import doc_errors as errors, sink_options
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import PlanError
-from headgate.plan.impact import defaults_of, definition, with_schemas_to_register
+from headgate.plan.impact import defaults_of, definition, frozen_schema, with_schemas_to_register
 from headgate.plan.plans import Effect, RegisterSchema
+from headgate.plan.publish.schemas import redocumented
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_docs import (
     SinkSlots,
@@ -36,12 +36,7 @@ from headgate.plan.sink_docs import (
     without_frozen_docs,
 )
 from headgate.plan.sink_policies import Undocumented, check_policies, undocumented, with_pending
-from headgate.schema.formats.avro.docs import with_docs_of
-from headgate.schema.formats.avro.read import load_tree
-from headgate.schema.formats.avro.tree import to_json
-from headgate.schema.formats.avro.write import next_version
 from headgate.schema.names import print_name
-from headgate.schema.types import Record
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas
 from headgate.sql.registry_formats import SIDES, DocOn, DocTarget, Side, subject_name
@@ -116,19 +111,15 @@ def published_schemas(catalog: Catalog, statement: CreateSink) -> tuple[tuple[Si
     return tuple(
         (
             side,
-            _registration(planned, side, redocumented(own[-1].schema, encoded, defaults_of(catalog, planned, encoded))),
+            _registration(
+                planned,
+                side,
+                redocumented(frozen_schema(encoded, own[-1]), encoded, defaults_of(catalog, planned, encoded)),
+            ),
         )
         for side, encoded, own in found
         if own and encoded is not None and encoded.schema is not None
     )
-
-
-def redocumented(own: str, encoded: RecordEncoding, defaults: Record) -> WrittenSchema:
-    """The sink's own schema of one side with other docs: those of ``encoded``."""
-    assert encoded.schema is not None
-    new = load_tree(encoded.schema)
-    made = with_docs_of(next_version(load_tree(own), new, defaults), new)
-    return WrittenSchema(json.dumps(to_json(made), ensure_ascii=False))
 
 
 def _registration(planned: SinkDefinition, side: Side, schema: WrittenSchema) -> RegisterSchema:

@@ -11,6 +11,7 @@ from headgate.plan.publish import errors
 from headgate.schema.encodings import type_of_schema
 from headgate.schema.events import change_event
 from headgate.schema.formats.avro import write as avro
+from headgate.schema.formats.avro.docs import with_docs_of
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json as avro_json
 from headgate.schema.formats.jsonschema import version as json_version
@@ -131,6 +132,42 @@ def next_schema(old: WrittenSchema, new: RecordEncoding, defaults: Record, resol
             whole = resolved(new.record, resolve)
             text = _next_proto(old.text, change_event(whole) if new.as_event else whole)
     return None if text is None else replace(old, text=text, id=None)
+
+
+def redocumented(old: WrittenSchema, new: RecordEncoding, defaults: Record) -> WrittenSchema:
+    """The next version of a published schema with the docs of ``new``, also if nothing but docs is another."""
+    assert new.schema is not None
+    match old.format:
+        case SchemaFormat.AVRO:
+            now = load_tree(new.schema)
+            tree = with_docs_of(avro.next_version(load_tree(old.text), now, defaults), now)
+            text = json.dumps(avro_json(tree), ensure_ascii=False)
+        case SchemaFormat.JSON:
+            made = json_version.next_version(json.loads(old.text), json.loads(new.schema), defaults, keep_docs=False)
+            text = json.dumps(made, ensure_ascii=False)
+        case SchemaFormat.PROTOBUF:
+            file, *imported = read_files(old.text)
+            record = change_event(new.record) if new.as_event else new.record
+            text = print_proto(protobuf_version.next_version(file, record, imported, keep_docs=False))
+    return replace(old, text=text, id=None)
+
+
+def differs(old: WrittenSchema, new: WrittenSchema) -> bool:
+    """Whether two versions of a schema of ours differ in more than their docs."""
+    match old.format:
+        case SchemaFormat.AVRO:
+            return avro.differs(load_tree(old.text), load_tree(new.text))
+        case SchemaFormat.JSON:
+            return json_version.differs(json.loads(old.text), json.loads(new.text))
+        case SchemaFormat.PROTOBUF:
+            return protobuf_version.differs(read_files(old.text)[0], read_files(new.text)[0])
+
+
+def is_same(old: WrittenSchema, new: WrittenSchema) -> bool:
+    """Whether two versions of a schema of ours are the same, docs included."""
+    if old.format is SchemaFormat.PROTOBUF:
+        return old.text == new.text
+    return bool(json.loads(old.text) == json.loads(new.text))
 
 
 def _next_proto(old: str, record: Record) -> str | None:

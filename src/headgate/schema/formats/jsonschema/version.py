@@ -19,9 +19,14 @@ _BRANCHES = ("oneOf", "allOf")  # lists of schemas; the last one is the schema o
 _NAMED = ("properties", "$defs")  # schemas by name
 
 
-def next_version(old: Schema, new: Schema, defaults: t.Type | None = None) -> Schema:
-    """The new schema as the next version of the old one. ``defaults`` is the type with the defaults of its fields."""
-    made = _next(old, new, defaults)
+def next_version(old: Schema, new: Schema, defaults: t.Type | None = None, *, keep_docs: bool = True) -> Schema:
+    """The new schema as the next version of the old one. ``defaults`` is the type with the defaults of its fields. Without
+    ``keep_docs`` the descriptions are those of the new schema."""
+    made = _with_definitions(_next(old, new, defaults), old, new)
+    return made if keep_docs else cast(Schema, _with_docs_of(made, new))
+
+
+def _with_definitions(made: Schema, old: Schema, new: Schema) -> Schema:
     known, defined = _schemas(old, "$defs"), _schemas(new, "$defs")
     if defined:
         made["$defs"] = {
@@ -99,6 +104,21 @@ def _inner_defaults(defaults: t.Type | None) -> tuple[t.Type | None, t.Type | No
 
 def _schemas(schema: Mapping[str, object], word: str) -> dict[str, Schema]:
     return cast(dict[str, Schema], schema.get(word, {}))
+
+
+def _with_docs_of(made: object, new: object) -> object:
+    """A schema that was made from another one, with the descriptions of that one. The rest of both has the same form."""
+    match made, new:
+        case dict(), dict():
+            # A property may be called "description": its value is a schema.
+            rest = {
+                k: _with_docs_of(v, new.get(k)) for k, v in made.items() if k != "description" or isinstance(v, dict)
+            }
+            return {"description": new["description"], **rest} if isinstance(new.get("description"), str) else rest
+        case list(), list() if len(made) == len(new):
+            return [_with_docs_of(one, other) for one, other in zip(made, new, strict=True)]
+        case _:
+            return made
 
 
 def _without_docs(schema: Schema) -> Schema:

@@ -17,10 +17,15 @@ from headgate.schema.formats.protobuf.write import to_protobuf
 
 
 def next_version(
-    old: pb.FileDescriptorProto, record: t.Record, imported: Sequence[pb.FileDescriptorProto] = ()
+    old: pb.FileDescriptorProto,
+    record: t.Record,
+    imported: Sequence[pb.FileDescriptorProto] = (),
+    *,
+    keep_docs: bool = True,
 ) -> pb.FileDescriptorProto:
-    """The file for the record as the next version of a published one, whose first message it continues."""
-    documented = _with_docs_of(from_protobuf(old, None, imported), record)
+    """The file for the record as the next version of a published one, whose first message it continues. Without
+    ``keep_docs`` the comments are the docs of the record."""
+    documented = _with_docs_of(from_protobuf(old, None, imported), record) if keep_docs else record
     assert isinstance(documented, t.Record)
     name = old.message_type[0].name
     return to_protobuf(documented, name=name, package=old.package, previous=old, same_numbers=True)
