@@ -153,5 +153,6 @@ def test_headers_come_from_maps_and_lists(session: SparkSession) -> None:
     problem = rows.select(SinkRecords(listed).problem.alias("p")).where("p IS NOT NULL").collect()
     assert [tuple(row["p"])[1:] for row in problem] == [("$.headers[].key", "text not null", "a header has no key")]
     mapped = session.range(1).select(F.expr("map('x', 'y')").alias("h"))
+    value = RecordEncoding("JSON", ("h",), Record((Field("h", Map(Text())),)))
     (row,) = target(sink(value, headers=HeadersColumn("h", is_map=True))).records(Append(mapped), 1).collect()
     assert [tuple(h) for h in row["headers"]] == [("x", bytearray(b"y"))]
