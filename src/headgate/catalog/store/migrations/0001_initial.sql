@@ -122,7 +122,8 @@ CREATE TABLE task_status (
     batches       INTEGER NOT NULL,
     batch_seconds REAL    NOT NULL,
     last_commit   INTEGER,
-    failures      INTEGER NOT NULL
+    failures      INTEGER NOT NULL,
+    notice        TEXT  -- which way the task runs, and why
 );
 
 CREATE TABLE ledgers (
