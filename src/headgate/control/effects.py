@@ -52,8 +52,8 @@ class Topics:
 
     def check(self, effect: CreateTopic, clients: Clients) -> None:
         kafka = clients.kafka(effect.connection)
-        if not _has_topic(kafka, effect):
-            kafka.check_new_topic(effect.topic, _options(effect))
+        kafka.check_new_topic(effect.topic, _options(effect))  # first, because it tells what is wrong with a name
+        _has_topic(kafka, effect)
 
     def do(self, effect: CreateTopic, clients: Clients) -> bool:
         kafka = clients.kafka(effect.connection)

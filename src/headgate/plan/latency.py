@@ -1,8 +1,8 @@
 """Which way a sink runs, in real time or in micro-batches, and why.
 
 Real time is Spark's mode of that name: a query that never ends hands every record on at once. It delivers at least once and
-keeps no state, and everything that it computes runs on the JVM. It is the normal way for sinks with a key. After a crash it
-repeats records, which a topic with keys absorbs, so a sink without a key runs so only if its statement asks for it.
+keeps no state, and everything that it computes runs on the JVM. After a crash it repeats records, which a topic with keys
+absorbs. A sink runs so if its statement asks for it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from headgate.sql.statement import Kind
 JVM_ENCODINGS = frozenset({"AVRO", "JSON", "TEXT", "BYTES"})
 """What real time writes. Protobuf needs Python workers; JSON Schema was not tried."""
 
-NORMAL = "it has a key, and all between its source and its topic runs on the JVM"
+POSSIBLE = "LATENCY is not 'real time'"
 ASKED = "LATENCY says so"
-NO_KEY = "it has no key, so that records would be repeated after a failure; LATENCY = 'real time' accepts that"
+NO_KEY = "LATENCY is not 'real time', which may repeat records of a sink without a key after a failure"
 
 
 def choose_latency(
@@ -44,7 +44,7 @@ def choose_latency(
         return Latency("real time", ASKED)
     if sink.envelope != "UPSERT":
         return Latency("micro-batch", NO_KEY)
-    return Latency("real time", NORMAL) if obstacle is None else Latency("micro-batch", obstacle)
+    return Latency("micro-batch", obstacle or POSSIBLE)
 
 
 def obstacles(
