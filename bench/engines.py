@@ -40,8 +40,10 @@ class Site:
     registry: str
 
     @contextmanager
-    def engine(self, name: str) -> Iterator[EngineProcess]:
-        with start_engine(self.folder / name, environment={"HEADGATE_WORLD": str(self.world.folder)}) as engine:
+    def engine(self, name: str, **settings: str) -> Iterator[EngineProcess]:
+        """``settings`` are further variables of its environment."""
+        environment = {"HEADGATE_WORLD": str(self.world.folder), **settings}
+        with start_engine(self.folder / name, environment=environment) as engine:
             yield engine
 
     def create_topic(self, name: str, partitions: int = 1) -> None:

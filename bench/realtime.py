@@ -78,7 +78,7 @@ class RealTime:
         found = {}
         for latency in ("micro-batch", "real time"):
             topics = self._topics(f"one_{latency[:4].strip()}", 1)
-            with self._site.engine(f"one {latency}") as engine:
+            with self._site.engine(f"one {latency}", HEADGATE_SPARK_REAL_TIME="48") as engine:
                 key_id = self._start(engine, topics, latency)
                 latencies(self._site, topics, self._warm / 4, every=0.001, keys=50, key_id=key_id)
                 found[latency] = latencies(self._site, topics, self._seconds, every=0.001, keys=50, key_id=key_id)
@@ -88,7 +88,7 @@ class RealTime:
         found, cores = {}, {}
         for latency in ("micro-batch", "real time"):
             topics = self._topics(f"forty_{latency[:4].strip()}", self._busy)
-            with self._site.engine(f"forty {latency}") as engine:
+            with self._site.engine(f"forty {latency}", HEADGATE_SPARK_REAL_TIME="48") as engine:
                 key_id = self._start(engine, topics, latency)
                 every = 1 / len(topics)
                 latencies(self._site, topics, self._warm, every=every, keys=50, key_id=key_id)
@@ -105,7 +105,7 @@ class RealTime:
     def _change(self) -> Iterator[Row]:
         """The sink writes all columns, so that its own schema changes too."""
         topics = self._topics("change", 1)
-        with self._site.engine("change") as engine:
+        with self._site.engine("change", HEADGATE_SPARK_REAL_TIME="48") as engine:
             key_id = self._start(engine, topics, "real time", CHANGING)
             delays, repeated, lost = [], 0, 0
             for number in range(self._changes):

@@ -200,10 +200,10 @@ def test_a_host_has_neither_port_nor_scheme(tmp_path: Path, host: str) -> None:
 
 
 def test_a_local_engine_has_threads_for_real_time_and_a_cluster_has_those_that_are_promised(tmp_path: Path) -> None:
-    assert read_settings(tmp_path).spark.whole_master == "local[48]"
+    assert read_settings(tmp_path).spark.whole_master == "local[24]"
     spark = read_settings(_write(tmp_path, '[spark]\nmaster = "local[4]"\nreal_time = 6')).spark
     assert (spark.whole_master, spark.real_time_slots) == ("local[10]", 6)
-    assert read_settings(_write(tmp_path, '[spark]\nmaster = "local[2,3]"')).spark.whole_master == "local[42,3]"
+    assert read_settings(_write(tmp_path, '[spark]\nmaster = "local[2,3]"')).spark.whole_master == "local[18,3]"
     assert read_settings(_write(tmp_path, '[spark]\nmaster = "local"')).spark.whole_master == "local[41]"
     spark = read_settings(_write(tmp_path, '[spark]\nmaster = "spark://host:7077"')).spark
     assert (spark.whole_master, spark.real_time_slots) == ("spark://host:7077", 0)

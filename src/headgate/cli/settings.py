@@ -7,7 +7,7 @@
 
     [spark]
     master = "spark://host:7077"   # or local[8], yarn, k8s://…
-    real_time = 40                 # slots for tasks in real time, one for each partition that they read
+    real_time = 16                 # slots for tasks in real time, one for each partition that they read
     memory = "4g"                  # of Spark's heap; by default a quarter of the machine's memory, 1 to 8 GB
     settings = { "spark.executor.memory" = "2g" }
 
@@ -58,7 +58,7 @@ MASTERS = ("local", "spark://", "yarn", "k8s://")
 
 SIZE = re.compile(r"([1-9]\d{0,5})([kmg])", re.IGNORECASE)
 LOCAL_THREADS = re.compile(r"local(?:\[(?P<threads>\*|\d+)(?P<failures>,\d+)?\])?")
-REAL_TIME_SLOTS = 40  # RUNTIME: 40 tasks take 330 threads and 0.7 GB
+REAL_TIME_SLOTS = 16  # more threads than these would also let large batches start as many Python workers
 LEAST_MEMORY = 256 << 20  # a Spark with less does not start
 
 
