@@ -204,7 +204,7 @@ def test_a_local_engine_has_threads_for_real_time_and_a_cluster_has_those_that_a
     spark = read_settings(_write(tmp_path, '[spark]\nmaster = "local[4]"\nreal_time = 6')).spark
     assert (spark.whole_master, spark.real_time_slots) == ("local[10]", 6)
     assert read_settings(_write(tmp_path, '[spark]\nmaster = "local[2,3]"')).spark.whole_master == "local[18,3]"
-    assert read_settings(_write(tmp_path, '[spark]\nmaster = "local"')).spark.whole_master == "local[41]"
+    assert read_settings(_write(tmp_path, '[spark]\nmaster = "local"')).spark.whole_master == "local[17]"
     spark = read_settings(_write(tmp_path, '[spark]\nmaster = "spark://host:7077"')).spark
     assert (spark.whole_master, spark.real_time_slots) == ("spark://host:7077", 0)
     spark = read_settings(_write(tmp_path, '[spark]\nmaster = "yarn"\nreal_time = 8')).spark
