@@ -65,3 +65,7 @@ def main() -> None:
     except HeadgateError as error:
         click.echo(error.diagnostic().render(), err=True)
         sys.exit(exit_status(error))
+
+
+if __name__ == "__main__":
+    main()
