@@ -1,4 +1,5 @@
-"""The contract of `Target`, for every implementation: those in memory, Kafka topics, and a PostgreSQL table."""
+"""The contract of `Target`, for every implementation: those in memory, Kafka topics, a PostgreSQL table, and the storage of
+materialized views."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -16,10 +18,12 @@ from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
 from headgate.connectors.options import ConnectionOptions
 from headgate.embedded.world import World
-from headgate.plan.definitions import PRESENT, RecordEncoding, SinkDefinition, SinkEnvelope
+from headgate.plan.definitions import PRESENT, RecordEncoding, SinkDefinition, SinkEnvelope, StoredColumn
 from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Target, Upsert
 from headgate.runtime.targets.kafka import KafkaTarget
+from headgate.runtime.views.store import ViewStore
+from headgate.runtime.views.target import ViewTarget
 from headgate.schema.types import Bigint, Field, Record, Text
 from tests.runtime.memory_ports import NO_SESSION, MemoryTable, MemoryTopic, Row, frame, rows_of
 from tests.runtime.postgres_target import PostgresTarget
@@ -121,23 +125,40 @@ class Postgres(OnSpark):
         return sorted((row["key"], row["value"]) for row in target.contents(self.session).rows.collect())
 
 
-Kind = type[MemoryTopic | MemoryTable] | type[Kafka | Postgres]
+class Stored(OnSpark):
+    """The storage of a view takes rows that came, and signed rows, but none by key."""
+
+    def __init__(self, session: SparkSession, keyed: bool, folder: Path) -> None:
+        assert not keyed
+        super().__init__(session, keyed)
+        self._folder = str(folder)
+
+    def open(self) -> Target:
+        columns = (StoredColumn("key", "STRING"), StoredColumn("value", "BIGINT"))
+        return ViewTarget(ViewStore(self._folder, columns, TASK), self.name, self.name, lambda: self.session)
+
+    def held(self, target: Target) -> list[Row]:
+        return sorted((row["key"], row["value"]) for row in target.contents(self.session).rows.collect())
+
+
+Kind = type[MemoryTopic | MemoryTable] | type[Kafka | Postgres | Stored]
 
 
 def _harnesses(*kinds: Kind, keyed: Sequence[bool] = (True, False)) -> pytest.MarkDecorator:
     """The test runs for these kinds of targets."""
     parameters = []
     for kind in kinds:
-        served = issubclass(kind, OnSpark)
-        marks = [pytest.mark.e2e, pytest.mark.timeout(600)] if served else [pytest.mark.unit]
-        for one in keyed:
+        marks = [pytest.mark.unit]
+        if issubclass(kind, OnSpark):
+            marks = [pytest.mark.spark if kind is Stored else pytest.mark.e2e, pytest.mark.timeout(600)]
+        for one in keyed if kind is not Stored else [False]:
             name = f"{kind.__name__}-{'keyed' if one else 'append'}"
             parameters.append(pytest.param((kind, one), id=name, marks=marks))
     return pytest.mark.parametrize("harness", parameters, indirect=True)
 
 
-every_target = _harnesses(MemoryTopic, MemoryTable, Kafka, Postgres)
-own_ledger = _harnesses(MemoryTable, Postgres)
+every_target = _harnesses(MemoryTopic, MemoryTable, Kafka, Postgres, Stored)
+own_ledger = _harnesses(MemoryTable, Postgres, Stored)
 keyed_target = _harnesses(MemoryTopic, MemoryTable, Kafka, Postgres, keyed=[True])
 
 
@@ -147,6 +168,8 @@ def harness(request: pytest.FixtureRequest) -> Harness:
     if issubclass(kind, MemoryTopic | MemoryTable):
         return Memory(kind, keyed)
     session: SparkSession = request.getfixturevalue("session")
+    if kind is Stored:
+        return Stored(session, keyed, request.getfixturevalue("tmp_path"))
     world: World = request.getfixturevalue("world")
     if kind is Kafka:
         return Kafka(session, keyed, world.ensure("kafka")["kafka"])
@@ -258,7 +281,7 @@ def test_nothing_is_visible_in_an_append_topic_before_all_is_computed(harness: H
     _fails_without_a_trace(harness, target)
 
 
-@_harnesses(Postgres)
+@_harnesses(Postgres, Stored)
 def test_nothing_is_visible_in_a_table_before_all_is_computed(harness: Harness, target: Target) -> None:
     _fails_without_a_trace(harness, target)
 

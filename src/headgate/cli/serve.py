@@ -123,6 +123,7 @@ class EngineServer:
         self._files = QuarantineFiles(
             f"{settings.warehouse_address(home).rstrip('/')}/quarantine", settings.quarantine.in_catalog
         )
+        self._views = f"{settings.warehouse_address(home).rstrip('/')}/views"
         self._spark_died = threading.Event()
         self._token = secrets.token_urlsafe(32)
         self._url = ""
@@ -217,7 +218,9 @@ class EngineServer:
         part.replace(state / ENGINE_FILE)
 
     def _open(self, project: Project) -> Engine:
-        return Engine(project, self._spark, self._queries, self._on_spark_death, self._on_lease_lost, self._files)
+        return Engine(
+            project, self._spark, self._queries, self._on_spark_death, self._on_lease_lost, self._files, self._views
+        )
 
 
 def replace_process(command: tuple[str, ...]) -> Never:

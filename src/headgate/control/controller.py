@@ -17,10 +17,11 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import CatalogError, LeaseLost
 from headgate.catalog.graph import upstream
 from headgate.catalog.objects import DesiredTaskState
+from headgate.catalog.positions import LogPosition
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.connectors.connections import Clients, Connections
-from headgate.control.definitions import task_definition
+from headgate.control.definitions import task_definition, view_task_definition
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.entry import ScheduledTask
@@ -32,6 +33,7 @@ from headgate.runtime.scheduler import Jobs, Scheduler
 from headgate.runtime.sink_task import sink_task
 from headgate.runtime.source import Follow
 from headgate.runtime.task import Task
+from headgate.runtime.views.view_task import ViewFiles, view_task
 from headgate.sql.statement import Kind
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,9 @@ EVERY = 0.5  # seconds between two looks at what nobody tells: retries that are 
 LONGEST_WAIT = 30.0  # seconds between two attempts to start a task
 MOST_SPARK_DEATHS = 8  # attempts at one batch that end Spark; it has a 64th of its first size then
 REPLAY_TIMEOUT = 60.0  # seconds that a statement waits for a task that is about to run
+
+
+_RUN = (Kind.SINK, Kind.MATERIALIZED_VIEW)  # the kinds of tasks that there are yet
 
 
 class MakeTask(Protocol):
@@ -52,6 +57,7 @@ class MakeTask(Protocol):
         store: LedgerStore,
         *,
         files: QuarantineFiles | None,
+        views: ViewFiles | None,
         guard: Callable[[], None],
         on_notice: Callable[[str], None],
     ) -> Task: ...
@@ -88,6 +94,7 @@ class Controller:
         folder: Path,
         *,
         files: QuarantineFiles | None = None,
+        views: ViewFiles | None = None,
         follow: Follow,
         catch_up: Callable[[int], bool] = lambda _: False,
         check: Callable[[], None] = lambda: None,
@@ -98,11 +105,12 @@ class Controller:
     ) -> None:
         """``follow`` takes new schemas of a source into the catalog. ``catch_up`` gives a sink the schema that it was refused
         before, if it can. ``check`` raises if this engine may not write any more. ``folder`` is where the engine keeps its
-        state, ``files`` where tasks put many bad records. ``spark_death`` is asked all the time why Spark has ended, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
+        state, ``files`` where tasks put many bad records, ``views`` where materialized views are stored. ``spark_death`` is asked all the time why Spark has ended, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
         self._store = store
         self._connections = connections
         self._folder = folder
         self._files = files
+        self._views = views
         self._follow = follow
         self._catch_up = catch_up
         self._check = check
@@ -253,11 +261,11 @@ class Controller:
 
     def reconcile(self, catalog: Catalog) -> None:
         """Start, replace and stop tasks until those run that the catalog wants."""
-        sinks = {id_: wish for id_, wish in catalog.desired.items() if catalog.get(id_).kind is Kind.SINK}
-        for id_ in [known for known in self._tasks if known not in sinks]:
+        wanted = {id_: wish for id_, wish in catalog.desired.items() if catalog.get(id_).kind in _RUN}
+        for id_ in [known for known in self._tasks if known not in wanted]:
             self._scheduler.remove(id_, cancel=True)
             del self._tasks[id_]
-        for id_, wish in sinks.items():
+        for id_, wish in wanted.items():
             if wish is DesiredTaskState.PAUSED:
                 self._pause(id_, catalog)
             else:
@@ -272,7 +280,7 @@ class Controller:
             self._set_state(self._tasks[id_], State.DISABLED)
 
     def _prepare(self, id_: int, catalog: Catalog) -> None:
-        """Make a task for a sink that should run, has none for its present definition, and does not wait."""
+        """Make a task for a sink or view that should run, has none for its present definition, and does not wait."""
         signature = _signature(catalog, id_)
         managed = self._tasks.get(id_)
         if managed is None or managed.signature != signature:
@@ -305,14 +313,30 @@ class Controller:
         return BatchEndsSpark(catalog.get(id_).name, mark.attempts)
 
     def _new_task(self, id_: int, catalog: Catalog) -> Task:
+        entry, clients = catalog.get(id_), self._connections.of(catalog)
+
+        def on_notice(text: str) -> None:
+            self._notice(id_, text)
+
+        if entry.kind is Kind.MATERIALIZED_VIEW:
+            assert self._views is not None, "materialized views need storage"
+            return view_task(
+                view_task_definition(catalog, entry), clients, self._store, self._views, files=self._files,
+                guard=self._check, on_notice=on_notice, needed=lambda: self._read_by_all(id_),
+            )  # fmt: skip
         return self._make_task(
-            task_definition(catalog, catalog.get(id_)),
-            self._connections.of(catalog),
-            self._store,
-            files=self._files,
-            guard=self._check,
-            on_notice=lambda text: self._notice(id_, text),
-        )
+            task_definition(catalog, entry), clients, self._store, files=self._files, views=self._views,
+            guard=self._check, on_notice=on_notice,
+        )  # fmt: skip
+
+    def _read_by_all(self, view: int) -> int | None:
+        """The last batch of a materialized view that all tasks over it have read; None if there are none."""
+        catalog = self._store.load()
+        readers = [id_ for id_ in catalog.desired if id_ != view and catalog.get(view) in upstream(catalog, id_)]
+        ledgers = [self._store.ledger(id_) for id_ in readers]
+        read = [None if ledger is None else ledger.positions.get(view) for ledger in ledgers]
+        numbers = [position.number if isinstance(position, LogPosition) else 0 for position in read]
+        return min(numbers, default=None)
 
     def _fail_unless_caught_up(self, id_: int, managed: ManagedTask, behind: SinkCannotFollow) -> None:
         """The registry may accept by now what it refused. Then the sink has another definition, and is started with it."""

@@ -14,6 +14,7 @@ from headgate.catalog.changes import ObjectCreated
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import DEFAULT_PATH, find, parent_and_name
 from headgate.catalog.objects import Object
+from headgate.catalog.positions import KafkaPosition, LogPosition, Position, Positions
 from headgate.catalog.store.lease import Heartbeat
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
@@ -25,6 +26,7 @@ from headgate.control.executor import Executor
 from headgate.control.quarantine_cleaner import QuarantineCleaner
 from headgate.control.schema_changes import SchemaChanges
 from headgate.control.sessions import Cancellation, Result, Session
+from headgate.control.view_cleaner import remove_dropped_views
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
 from headgate.runtime import query as query_answers
@@ -35,6 +37,7 @@ from headgate.runtime.replay import Replayed
 from headgate.runtime.session import Spark
 from headgate.runtime.source import SourceReader
 from headgate.runtime.spark_jobs import SparkJobs
+from headgate.runtime.views.view_task import ViewFiles
 from headgate.schema.types import Type
 from headgate.sql import connections
 from headgate.sql.query.scope import AnalysedQuery
@@ -68,14 +71,16 @@ class Engine:
         spark_gone: Callable[[], None] = lambda: None,
         fenced: Callable[[CatalogError], None] = lambda _: None,
         files: QuarantineFiles | None = None,
+        views: str | None = None,
     ) -> None:
         """``queries`` runs SELECTs. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
         the lease of the catalog is lost: it must end this process and Spark at once. ``files`` is where many bad records
-        go; by default it is a folder of the project."""
+        go, and ``views`` is the address of materialized views; by default both are folders of the project."""
         self.project = project
         self._spark = spark
         self._queries = queries
         self._files = files or QuarantineFiles(str(project.state / "warehouse" / "quarantine"))
+        self._views = ViewFiles(views or str(project.state / "warehouse" / "views"), spark.session)
         project.state.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(project.state / "catalog.db")
         self._heartbeat = Heartbeat(self.store, fenced)
@@ -91,6 +96,7 @@ class Engine:
             SparkJobs(spark.session),
             project.state,
             files=self._files,
+            views=self._views,
             follow=self.follower.follow,
             catch_up=self.follower.retry_registration,
             check=self._heartbeat.check,
@@ -98,7 +104,9 @@ class Engine:
             on_spark_death=spark_gone,
             on_lease_lost=fenced,
         )
-        self._cleaner = QuarantineCleaner(self.store, self._files, spark.session)
+        self._cleaner = QuarantineCleaner(
+            self.store, self._files, spark.session, lambda: remove_dropped_views(self.store, self._views)
+        )
 
     def start(self) -> None:
         self._heartbeat.start()
@@ -147,8 +155,9 @@ class Engine:
                     case query_answers.Rows(rows, text):
                         count += rows
                         yield results.JsonRows(text)
-                    case query_answers.Finished(bad_records):
+                    case query_answers.Finished(bad_records, reached):
                         yield from _notices(catalog, bad_records)
+                        yield from _positions(catalog, reached)
                         yield results.Done(f"SELECT {count}")
                     case query_answers.Grown():
                         return answer
@@ -168,7 +177,9 @@ class Engine:
         names = dict.fromkeys(n for query in _queries_of(select) for n in query.system_relations)
         hidden = {name for query in _queries_of(select) for name in query.with_hidden}
         rows = {name: self._system_rows(catalog, name, hidden=name in hidden) for name in names}
-        return query_answers.QueryRequest(select, servers, rows)
+        stored = [r for r in select.relations.values() if isinstance(r, d.MaterializedDefinition)]
+        folders = {view.id: self._views.folder(self.store.task_uuid(view.id)) for view in stored}
+        return query_answers.QueryRequest(select, servers, rows, folders)
 
     def replay(self, task: int, name: str) -> Replayed:
         return self._controller.replay(task, name)
@@ -214,6 +225,29 @@ def _notices(catalog: Catalog, bad_records: Mapping[int, int]) -> Iterator[resul
             verb = "is" if bad == 1 else "are"
             name = catalog.display_name(source)
             yield results.Notice(f'{those} of source "{name}" could not be decoded and {verb} left out')
+
+
+def _positions(catalog: Catalog, reached: Mapping[int, Positions | None]) -> Iterator[results.Notice]:
+    """Up to where the materialized views that a query read have their inputs."""
+    for view, positions in reached.items():
+        name = catalog.display_name(view)
+        if positions is None:
+            yield results.Notice(f'materialized view "{name}" has not finished its first batch yet')
+        elif positions:
+            places = ", ".join(_place(catalog, id_, position) for id_, position in positions.items())
+            yield results.Notice(f'materialized view "{name}" is shown as of {places}')
+
+
+def _place(catalog: Catalog, relation: int, position: Position) -> str:
+    match position:
+        case KafkaPosition():
+            offsets = ", ".join(map(str, position.offsets))
+            return f"offset {offsets} of topic {position.topic}"
+        case LogPosition():
+            known = catalog.objects.get(relation)
+            return f"batch {position.number} of {catalog.display_name(relation) if known else 'a dropped view'}"
+        case _:
+            raise InternalError("a materialized view has no other kinds of inputs")
 
 
 # connections of the embedded world

@@ -11,16 +11,19 @@ from typing import assert_never, cast
 from headgate.catalog.catalog import Catalog, column_comment, object_comment
 from headgate.catalog.graph import upstream
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, is_name_of
-from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
+from headgate.catalog.objects import Column, DependencyKind, Growth, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store import Reader
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.control.sessions import ResultColumns, ResultRows
+from headgate.plan.chain import valid_query
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
+from headgate.plan.materialized_views import KeptView, explanation, kept_view, materialized
 from headgate.plan.plans import ShowStatement
 from headgate.plan.relations import analyse_query, fields_without_column, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import present_field_names
+from headgate.plan.views import derive_growth, view_columns
 from headgate.resolve.definitions import with_current_names
 from headgate.resolve.statements import object_id
 from headgate.runtime.values import Json
@@ -28,11 +31,12 @@ from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.sql import show as s
 from headgate.sql.queries import Select, ShowSearchPath
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.show import LISTED_KINDS
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, ObjectName, print_statement
-from headgate.sql.views import CreateView
+from headgate.sql.views import CreateMaterializedView, CreateView
 
 # SHOW of one of these is a short form of a query over the system table of that name. QUARANTINE is planned as a query.
 _SYSTEM_LISTINGS = {"TASKS", "EVENTS", "HISTORY", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
@@ -58,6 +62,8 @@ def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: R
             return _describe(statement, catalog, reader)
         case s.Explain():
             return _explain(statement, catalog)
+        case s.ExplainObject():
+            return _explain_view(catalog, catalog.get(object_id(statement.name)))
         case s.ExplainSchema():
             return _explain_schema(statement, catalog)
         case _:
@@ -233,21 +239,40 @@ def _task_properties(found: Object, reader: Reader) -> Iterator[list[Json]]:
 
 def _explain(statement: s.Explain, catalog: Catalog) -> Table:
     inner = statement.statement
-    if not isinstance(inner, Select | CreateView):
+    if not isinstance(inner, Select | CreateView | CreateMaterializedView):
         raise NotSupportedYet("EXPLAIN of this statement")
     analysed = analyse_query(catalog, DEFAULT_PATH, inner.query)
+    lines = list(_query_lines(catalog, analysed))
+    if isinstance(inner, CreateMaterializedView):
+        name = inner.name.parts[-1].name
+        growth, columns = derive_growth(catalog, analysed, view_columns(analysed, inner.columns, name))
+        lines[1:2] = _kept_lines(growth, columns, kept_view(catalog, name, analysed, columns))
+    return _table(["plan"], [[line] for line in lines])
+
+
+def _explain_view(catalog: Catalog, view: Object) -> Table:
+    """How a materialized view is kept."""
+    lines = list(_query_lines(catalog, valid_query(catalog, view)))
+    lines[1:2] = _kept_lines(view.growth, view.columns, materialized(catalog, view))
+    return _table(["plan"], [[line] for line in lines])
+
+
+def _kept_lines(growth: Growth | None, columns: Sequence[Column], kept: KeptView) -> Iterator[str]:
+    """The kind and the key of a materialized view, and how each of its operators is kept."""
+    key = ", ".join(column.name for column in columns if column.key)
+    yield f"rows come by {growth}{f' ({key})' if key else ''}"
+    yield "kept by the changes of what it reads" if kept.maintenance.incremental else "computed anew with every batch"
+    yield from explanation(kept)
+
+
+def _query_lines(catalog: Catalog, analysed: AnalysedQuery) -> Iterator[str]:
     names = [catalog.display_name(id_) for id_ in relations_read(analysed)]
     reads = ", ".join([*names, *system_relations_read(analysed)])
-    lines = [
-        f"reads {reads}" if reads else "reads nothing",
-        "row by row, nothing is stored" if analysed.row_by_row else "over all rows at once",
-        *(
-            f"gives {c.name} {print_type(c.type) if c.type else '?'}{'' if c.nullable else ' not null'}"
-            for c in analysed.columns
-        ),
-        f"spark: {analysed.spark_sql}",
-    ]
-    return _table(["plan"], [[line] for line in lines])
+    yield f"reads {reads}" if reads else "reads nothing"
+    yield "row by row, nothing is stored" if analysed.row_by_row else "over all rows at once"
+    for c in analysed.columns:
+        yield f"gives {c.name} {print_type(c.type) if c.type else '?'}{'' if c.nullable else ' not null'}"
+    yield f"spark: {analysed.spark_sql}"
 
 
 def _explain_schema(statement: s.ExplainSchema, catalog: Catalog) -> Table:

@@ -158,7 +158,30 @@ class ViewDefinition:
     columns: tuple[str, ...]
 
 
-RelationDefinition: TypeAlias = SourceDefinition | ViewDefinition
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of the stored rows of a materialized view, with its type in the words of Spark. The view does not show a
+    hidden one."""
+
+    name: str
+    type: str
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializedDefinition:
+    """A materialized view as others read it: what its storage holds. ``key`` are the names of its key columns, if it has
+    a key. ``appends`` says that rows of the view only come, ``stored_grows`` that its stored rows do."""
+
+    id: int
+    name: str
+    stored: tuple[StoredColumn, ...]
+    key: tuple[str, ...] | None
+    appends: bool
+    stored_grows: bool
+
+
+RelationDefinition: TypeAlias = SourceDefinition | ViewDefinition | MaterializedDefinition
 Relations: TypeAlias = Mapping[int, RelationDefinition]
 """Every relation that a query reads, directly or through views, by its id."""
 
@@ -219,7 +242,7 @@ class SinkDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
-    """A sink with everything between its source and its topic.
+    """A sink with everything between its source, which may be a materialized view, and its topic.
 
     ``source_key`` maps each key column of an UPSERT sink over a keyed source to the column of the source that it comes
     from. It is empty for sinks that delete nothing. ``marked_sql`` is one query for the rows of such a sink over the marked
@@ -230,10 +253,46 @@ class TaskDefinition:
 
     id: int
     name: str
-    source: SourceDefinition
+    source: SourceDefinition | MaterializedDefinition
     relations: Relations
     sink: SinkDefinition
     source_key: Mapping[str, str] = field(default_factory=dict)
     catalog_version: int = 0
     definition: str = ""
     marked_sql: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRead:
+    """A version of a relation that a query names: its rows after a batch or before it, its signed changes, or the keys that
+    changed. ``name`` is what the query calls it."""
+
+    relation: int
+    version: Literal["now", "before", "changes", "keys"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViewTaskDefinition:
+    """A materialized view with everything that keeps it equal to its query.
+
+    ``first`` and ``changed`` are Spark SQL for the changes of its stored rows in the first batch and in later ones
+    (`headgate.sql.query.maintenance`). ``inputs`` are the relations whose changes it reads. ``first_reads`` and ``reads`` are
+    the versions of relations that the two queries name. ``stored_name`` is what the second one calls the stored rows of the
+    view itself; None if it does not read them. ``not_null`` are columns in which NULL is an error. ``definition`` differs if
+    the query was replaced.
+    """
+
+    id: int
+    name: str
+    view: MaterializedDefinition
+    first: str
+    changed: str
+    inputs: tuple[SourceDefinition | MaterializedDefinition, ...]
+    first_reads: tuple[VersionRead, ...]
+    reads: tuple[VersionRead, ...]
+    stored_name: str | None
+    relations: Relations
+    not_null: tuple[str, ...] = ()
+    catalog_version: int = 0
+    definition: str = ""

@@ -109,6 +109,7 @@ ShowStatement: TypeAlias = (
     | ShowSearchPath
     | show.Describe
     | show.Explain
+    | show.ExplainObject
     | show.ExplainSchema
 )
 

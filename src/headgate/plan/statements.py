@@ -17,6 +17,7 @@ from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import plan_follow, with_schemas_to_register
 from headgate.plan.loops import check_loops
+from headgate.plan.materialized_views import asserted_columns, check_statement, creation_notice, kept_view
 from headgate.plan.plans import ChangeCatalog, Skip
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
@@ -46,7 +47,7 @@ from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import Alter, Create, Kind, ObjectName, Query, Statement, print_string
-from headgate.sql.views import CreateView
+from headgate.sql.views import CreateMaterializedView, CreateView
 
 
 def plan(statement: Statement, context: Context) -> plans.Plan:
@@ -90,6 +91,8 @@ class _Planner:
                 return self._source(statement)
             case CreateView():
                 return self._view(statement)
+            case CreateMaterializedView():
+                return self._materialized_view(statement)
             case CreateSink():
                 return self._sink(statement)
             case objects.CommentOn():
@@ -173,6 +176,21 @@ class _Planner:
                 "CREATE OR REPLACE VIEW", made.changes, consequences=made.consequences, notices=notices
             )
         return self._create(statement, columns=columns, growth=growth, dependencies=needs)
+
+    def _materialized_view(self, statement: CreateMaterializedView) -> ChangeCatalog:
+        check_statement(statement)
+        name = statement.name.parts[-1].name
+        if statement.or_replace and find(self.catalog, self.path, statement.name, statement.kind) is not None:
+            raise NotSupportedYet("CREATE OR REPLACE of a materialized view that exists")
+        analysed, needs = query_dependencies(self.catalog, self.path, statement.query)
+        columns = view_columns(analysed, statement.columns, name, self._types(analysed))
+        growth, columns = derive_growth(self.catalog, analysed, columns)
+        asserted = asserted_columns(statement, columns)
+        columns = tuple(replace(c, nullable=c.nullable and c.name not in asserted) for c in columns)
+        kept = kept_view(self.catalog, name, analysed, columns)
+        query = resolved_query(self.catalog, self.path, statement.query, analysed)
+        made = self._create(replace(statement, query=query), columns=columns, growth=growth, dependencies=needs)
+        return replace(made, notices=(creation_notice(name, kept),))
 
     def _types(self, analysed: AnalysedQuery) -> Sequence[Type]:
         """The types of all columns, if Spark must be asked for one of them."""
@@ -328,9 +346,11 @@ def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
             | sql_show.Describe()
         ):
             return plans.Show(statement)
-        case sql_show.Explain(statement=Select() | CreateView() as explained):
+        case sql_show.Explain(statement=Select() | CreateView() | CreateMaterializedView() as explained):
             resolved = replace(explained, query=_analysed(explained.query, context))
             return plans.Show(replace(statement, statement=resolved))
+        case sql_show.ExplainObject(kind=Kind.MATERIALIZED_VIEW):
+            return plans.Show(statement)
         case sql_show.Explain():
             raise NotSupportedYet("EXPLAIN of this statement")
         case sql_show.ExplainSchema():

@@ -169,6 +169,8 @@ class _Checked:
         try:
             if dependent.kind is Kind.VIEW:
                 return _view_change(before, after, dependent)
+            if dependent.kind is Kind.MATERIALIZED_VIEW and not self.same_query:
+                self._breaks(before, dependent, "it would have to be filled anew, which is not supported yet")
             if dependent.kind is Kind.SINK:
                 outcome = self._outcome(after, _planned(after, dependent))
                 self.consequences.append(Consequence(dependent.id, outcome, because_of=self.view.id))

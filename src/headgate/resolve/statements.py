@@ -38,7 +38,16 @@ from headgate.sql.errors import RepeatedOption
 from headgate.sql.objects import ChangeTaskState, CommentOn, DropObject, RenameObject
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
-from headgate.sql.show import Describe, Explain, ExplainSchema, ReplayQuarantine, ShowCreate, ShowLineage, ShowObjects
+from headgate.sql.show import (
+    Describe,
+    Explain,
+    ExplainObject,
+    ExplainSchema,
+    ReplayQuarantine,
+    ShowCreate,
+    ShowLineage,
+    ShowObjects,
+)
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import TYPES, Create, DataField, Kind, ObjectName, Statement, kinds_named, rewrite
@@ -106,7 +115,7 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
         case CommentOn(kind=None, name=column):
             owner = resolve_owner(context.catalog, context.path, column)
             return replace(statement, name=replace(column, id=owner.id))
-        case CommentOn() | ShowCreate() | ShowLineage():
+        case CommentOn() | ShowCreate() | ShowLineage() | ExplainObject():
             return replace(statement, name=_resolved(context, statement.name, statement.kind))
         case Describe():
             return replace(statement, name=_described(context, statement))

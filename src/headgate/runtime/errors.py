@@ -1,4 +1,5 @@
-"""What can go wrong while data flows: RUN-01xx records, RUN-02xx tasks, RUN-03xx the engine and Spark."""
+"""What can go wrong while data flows: RUN-01xx records, RUN-02xx tasks, RUN-03xx the engine and Spark,
+RUN-041x materialized views."""
 
 from __future__ import annotations
 
@@ -295,3 +296,35 @@ class AnswerNotRead(RunError, code="RUN-0306"):
     MESSAGE = "the rows of the query were not read in time"
     DETAIL = "More than {megabytes} MB of them waited on disk, and their writers kept others from running."
     HINT = "Read the answer without long pauses, add a LIMIT, or raise spool in the table [queries] of headgate.toml."
+
+
+class ViewStorageGone(RunError, code="RUN-0411"):
+    """The folder in which a materialized view is stored does not exist any more, or is empty."""
+
+    view: str
+    folder: str
+    MESSAGE = 'the storage of materialized view "{view}" is gone'
+    DETAIL = "It was in {folder}."
+    HINT = (
+        "Put it back from a copy and write ALTER MATERIALIZED VIEW {view} RESUME, or drop the view and create it again."
+    )
+
+
+class NullAsserted(RunError, code="RUN-0412"):
+    """A row of a materialized view has NULL in a column of ASSERT NOT NULL."""
+
+    view: str
+    column: str
+    MESSAGE = 'a row of materialized view "{view}" has NULL in column "{column}", which ASSERT NOT NULL forbids'
+    DETAIL = "The view stays as it was before the batch with this row."
+    HINT = "Leave such rows out with WHERE {column} IS NOT NULL, or create the view without ASSERT NOT NULL."
+
+
+class ViewFilledAnew(RunError, code="RUN-0413"):
+    """A task has read more batches of a materialized view than the view has: its storage was filled anew or restored."""
+
+    view: str
+    task: str
+    MESSAGE = 'materialized view "{view}" is behind what {task} has read of it'
+    DETAIL = "Its storage was filled anew or restored from an older copy, so continuing would repeat or miss changes."
+    HINT = "Drop {task} and create it again: it then reads the view from its start."

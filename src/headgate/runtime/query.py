@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeAlias
 
@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, NumericType
 
-from headgate.catalog.positions import KafkaPosition
+from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.connectors.connections import Clients, ServerOptions
 from headgate.errors import HeadgateError
-from headgate.plan.definitions import SelectDefinition, SourceDefinition
+from headgate.plan.definitions import MaterializedDefinition, SelectDefinition, SourceDefinition
 from headgate.runtime.computation import ComputedQuery, Rerun, located, only_source, queries_below
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import ComputationFailed, QueryCancelled
@@ -30,6 +30,7 @@ from headgate.runtime.relations import RelationFrames, SystemRows
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.runtime.spool import SCHEMA, Address, Spool, arrow_stream, push
 from headgate.runtime.values import Json, json_rows, with_text_times
+from headgate.runtime.views.store import view_store
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
 
@@ -48,11 +49,13 @@ LOCATE_SECONDS = 10.0  # for finding the record that cannot be computed: the cli
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """A query with all that it needs. ``system_rows`` has each system relation that it reads."""
+    """A query with all that it needs. ``system_rows`` has each system relation that it reads, ``folders`` the folder of each
+    materialized view."""
 
     select: SelectDefinition
     servers: ServerOptions
     system_rows: Mapping[str, SystemRows]
+    folders: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,11 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """All rows were sent. ``bad_records`` says how many records of each source, by its id, were left out."""
+    """All rows were sent. ``bad_records`` says how many records of each source, by its id, were left out. ``reached`` has the
+    positions of the inputs that each materialized view was shown with; None before its first batch."""
 
     bad_records: Mapping[int, int]
+    reached: Mapping[int, Positions | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ class BatchQuery:
         self._columns: tuple[tuple[str, str], ...] = ()
         self._types: list[DataType] = []
         self._bad_records: dict[int, int] = {}
+        self._reached: dict[int, Positions | None] = {}
         self.cancelled = False
         self._tag = f"headgate-{uuid.uuid4().hex}"
 
@@ -178,7 +184,9 @@ class BatchQuery:
         """All sources are looked at before the query is given up: those that grow do so at once."""
         self._counts, self._arrived = {}, {}
         select = self._request.select
-        frames = RelationFrames(self._session, select.relations, self._source, self._request.system_rows.__getitem__)
+        frames = RelationFrames(
+            self._session, select.relations, self._source, self._request.system_rows.__getitem__, self._materialized
+        )
         frame = frames.query(select.query)
         if self._arrived:
             raise SourceGrew
@@ -197,6 +205,13 @@ class BatchQuery:
             self._counts[source.id] = Observation()
             decoded = reader.count_rejected(decoded, self._counts[source.id])
         return reader.rows(decoded)
+
+    def _materialized(self, view: MaterializedDefinition) -> DataFrame:
+        """The rows of a view after its last batch, from its storage."""
+        store = view_store(view, self._request.folders[view.id])
+        pinned = store.pin(self._session)
+        self._reached[view.id] = None if pinned is None or pinned.head.ledger is None else pinned.head.ledger.positions
+        return store.nothing(self._session) if pinned is None else store.shown(self._session, pinned)
 
     def _printed(self, frame: DataFrame) -> tuple[tuple[str, str], ...]:
         """Names and types; those that only Spark could tell are its own."""
@@ -258,7 +273,7 @@ class BatchQuery:
                 self._spool.was_read()
             if not columns:
                 yield Columns(self._columns)
-            yield Finished(self._bad_records)
+            yield Finished(self._bad_records, self._reached)
         except SourceGrew:
             yield Grown(tuple(self._arrived.items()))
         except HeadgateError as error:

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import InternalError
 from headgate.plan.definitions import (
+    MaterializedDefinition,
     QueryDefinition,
     Relations,
     SourceDefinition,
@@ -26,6 +27,7 @@ from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.types import Record, Type
 
 SourceFrame: TypeAlias = Callable[[SourceDefinition], DataFrame]
+MaterializedFrame: TypeAlias = Callable[[MaterializedDefinition], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ def _no_system_relations(name: str) -> SystemRows:
     raise InternalError(f"a task reads the system relation {name}")
 
 
+def _no_materialized_views(view: MaterializedDefinition) -> DataFrame:
+    raise InternalError(f"a chain reads the materialized view {view.name} as a whole")
+
+
 class RelationFrames:
     """Registers the relations that a query reads, each of them once, in the session that it is given."""
 
@@ -50,12 +56,14 @@ class RelationFrames:
         relations: Relations,
         source: SourceFrame,
         system_rows: Callable[[str], SystemRows] = _no_system_relations,
+        materialized: MaterializedFrame = _no_materialized_views,
     ) -> None:
         """``system_rows`` knows system relations by `schema.table`."""
         self._session = session
         self._relations = relations
         self._source = source
         self._system_rows = system_rows
+        self._materialized = materialized
         self._registered: set[str] = set()
 
     def query(self, query: QueryDefinition) -> DataFrame:
@@ -72,6 +80,8 @@ class RelationFrames:
         match relation:
             case SourceDefinition():
                 return self._source(relation)
+            case MaterializedDefinition():
+                return self._materialized(relation)
             case ViewDefinition():
                 found = self.query(relation.query)
                 names = tuple(name for name, _ in relation.query.columns)

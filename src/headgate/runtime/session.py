@@ -49,6 +49,14 @@ DEFAULTS = {
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
     "spark.kafka.producer.cache.timeout": "60s",
     "spark.kafka.producer.cache.evictorThreadRunInterval": "10s",
+    # Materialized views are stored as Delta tables. Each is small: one partition for the state of its log, no checksums.
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # A batch without changes is a commit too: it moves the ledger.
+    "spark.databricks.delta.skipRecordingEmptyCommits": "false",
     "spark.sql.variable.substitute": "false",  # `${x}` in a query is text, no variable of Spark's
     **SETTINGS,
 }
@@ -72,6 +80,8 @@ LOCAL = {
     # Small batches: 200 tasks cost more than the rows in them. A cluster has Spark's own number, which adaptive execution
     # brings down to what the cores can do at once.
     "spark.sql.shuffle.partitions": "4",
+    # VACUUM of Delta lists the files of a table in so many tasks, by default 10,000, however few files there are.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
 }
 
 

@@ -9,16 +9,17 @@ from pyspark.sql import functions as F
 
 from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
-from headgate.plan.definitions import TaskDefinition, spark_name
+from headgate.plan.definitions import MaterializedDefinition, TaskDefinition, spark_name
 from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
-from headgate.runtime.ports import Append, Batch, Changes, InputRange, LedgerStore, Upsert
+from headgate.runtime.ports import Append, Batch, Changes, Input, InputRange, LedgerStore, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
-from headgate.runtime.task import Task
+from headgate.runtime.task import Step, Task
+from headgate.runtime.views.view_task import ViewFiles, log_input
 from headgate.schema.render import spark_identifier
 
 LOCATE_SECONDS = 30.0  # for finding the record that cannot be computed
@@ -30,18 +31,25 @@ def sink_task(
     store: LedgerStore,
     *,
     files: QuarantineFiles | None = None,
+    views: ViewFiles | None = None,
     guard: Callable[[], None] = lambda: None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> Task:
-    """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go."""
+    """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go, and
+    ``views`` where materialized views are stored."""
     source, cluster = definition.source, clients.kafka(definition.sink.connection)
-    brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
-    input_ = KafkaInput(
-        source, clients, definition.id, f'sink "{definition.name}"', brokers,
-        f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
-    )  # fmt: skip
     target, plan = KafkaTarget(definition.sink, cluster), SinkPlan(definition)
-    step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
+    step: Step | None = None
+    if isinstance(source, MaterializedDefinition):
+        assert views is not None, "a sink over a materialized view needs its storage"
+        input_: Input = log_input(source, views, store, "rows", f'sink "{definition.name}"')
+    else:
+        brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
+        input_ = topic = KafkaInput(
+            source, clients, definition.id, f'sink "{definition.name}"', brokers,
+            f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
+        )  # fmt: skip
+        step = KafkaStep(topic, plan, target, on_notice) if definition.source_key else None
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
         step=step, guard=guard, on_notice=on_notice,
@@ -84,7 +92,7 @@ class SinkPlan:
 
     def _rows(self, session: SparkSession, current: DataFrame, relation: int | None = None) -> DataFrame:
         """The rows of a relation of the chain over rows of the source. The default is the sink's relation."""
-        frames = RelationFrames(session, self._task.relations, lambda _: current)
+        frames = RelationFrames(session, self._task.relations, lambda _: current, materialized=lambda _: current)
         try:
             return frames.relation(self._task.sink.relation if relation is None else relation)
         finally:
@@ -102,5 +110,6 @@ class SinkPlan:
             read = range_.read(start, end)
             return self._rows(session, read.unmarked().rows if isinstance(read, Upsert) else read.rows, query.relation)
 
-        keyed = self._task.source.layout.envelope != "NONE"
+        source = self._task.source
+        keyed = not isinstance(source, MaterializedDefinition) and source.layout.envelope != "NONE"
         return located(failed, error, queries, Rerun(range_.start, range_.end, keyed, rows), LOCATE_SECONDS)

@@ -115,6 +115,12 @@ class Store(Reader, Protocol):
     def forget_folder(self, folder: QuarantineFolder) -> None:
         """The folder is removed."""
 
+    def leaving_views(self, before: datetime) -> tuple[str, ...]:
+        """The uuids of materialized views that were dropped before this time, and whose storage is to be removed."""
+
+    def forget_view(self, uuid: str) -> None:
+        """The storage of a dropped view is removed."""
+
     def save_mark(self, task: int, mark: Mark) -> None: ...
 
     def quarantine(self, records: Iterable[Quarantined]) -> None:

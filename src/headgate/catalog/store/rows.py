@@ -46,6 +46,8 @@ def write_difference(database: sqlite3.Connection, old: Catalog | None, new: Cat
     _delete(database, (i for i in before if new.objects.get(i) is not before[i]))
     _insert(database, (o for o in new.objects.values() if before.get(o.id) is not o))
     for gone in before.keys() - new.objects.keys():
+        if before[gone].kind is Kind.MATERIALIZED_VIEW:
+            _let_leave(database, gone)
         _forget(database, gone)
     _write_secrets(database, {} if old is None else dict(old.secrets), new)
     _write_desired(database, {} if old is None else dict(old.desired), new)
@@ -105,6 +107,12 @@ def _column_row(object_id: int, position: int, c: Column) -> tuple[object, ...]:
         object_id, position, c.id, c.name, type_text(c.type), c.nullable, c.key, *origin,
         c.comment.explicit, c.comment.imported, c.comment.suppressed,
     )  # fmt: skip
+
+
+def _let_leave(database: sqlite3.Connection, view: int) -> None:
+    """Remember the storage of a dropped view, which is removed later."""
+    now = to_micros(datetime.now(UTC))
+    database.execute("INSERT INTO leaving_views SELECT uuid, ? FROM task_uuids WHERE task = ?", (now, view))
 
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:

@@ -277,6 +277,13 @@ class SqliteStore(SqliteReader):
         with self._writing() as database:
             progress.forget_folder(database, folder)
 
+    def leaving_views(self, before: datetime) -> tuple[str, ...]:
+        return self._all(lambda database: progress.read_leaving_views(database, to_micros(before)))
+
+    def forget_view(self, uuid: str) -> None:
+        with self._writing() as database:
+            progress.forget_view(database, uuid)
+
     def save_mark(self, task: int, mark: Mark) -> None:
         self._grouped(lambda database: progress.write_mark(database, task, mark))
 

@@ -30,7 +30,7 @@ from headgate.sql.query.incremental import (
     with_inputs,
 )
 from headgate.sql.query.kept_groups import STORED, EndsInGroups, ends_in_groups, hidden_name, kept_groups
-from headgate.sql.query.tree_sql import quoted, spark_sql
+from headgate.sql.query.tree_sql import quoted, spark_sql, version_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +100,18 @@ def maintain_by_key(tree: n.Node, columns: Columns, key: Mapping[str, str], scan
     """How to keep a view over a relation that gives the present rows of changed keys, and the keys, but no old rows.
 
     ``key`` has the column of the view for each column of the relation's key; the old rows of a key are found in the store.
-    The changes of the relation are its present rows with the weight 1. `<name>_keys` has the changed keys.
+    The changes of the relation are its present rows with the weight 1.
     """
     tree = prepared(tree)
     names = [name for name, _ in columns]
     on = " AND ".join(f"s.{spark_identifier(own)} <=> k.{spark_identifier(of)}" for of, own in key.items())
     old = ", ".join([*(f"s.{spark_identifier(name)}" for name in names), "-s.`hg_weight` AS `hg_weight`"])
-    went = f"SELECT {old} FROM {STORED} AS s LEFT SEMI JOIN {scan.spark_name}_keys AS k ON {on}"
+    went = f"SELECT {old} FROM {STORED} AS s LEFT SEMI JOIN {version_name(scan.spark_name, 'keys')} AS k ON {on}"
     changed = _consolidated(f"{_named(changes(tree), {}, columns)} UNION ALL {went}", names)
     first = _stored_rows(weighted(tree), {}, columns, consolidate=True)
     stored, notes = _stored_columns({}, columns), tuple(_notes(tree, None))
-    return Maintenance(True, first, changed, stored, _reads(tree), _reads(changes(tree)), True, False, notes)
+    reads = _reads(changes(tree)) | _reads(replace(scan, version="keys"))
+    return Maintenance(True, first, changed, stored, _reads(tree), reads, True, False, notes)
 
 
 def _by_groups(

@@ -20,7 +20,7 @@ from headgate.schema.types import Type
 
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 SetOperator: TypeAlias = Literal["union", "intersect", "except"]
-Version: TypeAlias = Literal["now", "before", "changes"]
+Version: TypeAlias = Literal["now", "before", "changes", "keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,8 @@ class Call:
 class Scan:
     """Reads a relation. ``names`` are the relation's own names of its columns, in their order.
 
-    ``version`` is for trees that keep a view up to date: the rows after a batch, those before it, or what changed in it.
+    ``version`` is for trees that keep a view up to date: the rows after a batch, those before it, what changed in it,
+    or the keys of what changed.
     """
 
     relation: RelationName
