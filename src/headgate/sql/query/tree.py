@@ -20,6 +20,7 @@ from headgate.schema.types import Type
 
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 SetOperator: TypeAlias = Literal["union", "intersect", "except"]
+Version: TypeAlias = Literal["now", "before", "changes", "keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +97,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Reads a relation. ``names`` are the relation's own names of its columns, in their order."""
+    """Reads a relation. ``names`` are the relation's own names of its columns, in their order.
+
+    ``version`` is for trees that keep a view up to date: the rows after a batch, those before it, what changed in it,
+    or the keys of what changed.
+    """
 
     relation: RelationName
     spark_name: str
     names: tuple[str, ...]
     columns: tuple[Output, ...]
     span: Span | None = None
+    version: Version = "now"
 
 
 @dataclass(frozen=True, slots=True)

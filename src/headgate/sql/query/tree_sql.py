@@ -29,11 +29,16 @@ def quoted(ref: n.Ref) -> str:
     return f"`{str(ref).replace('`', '``')}`"
 
 
+def version_name(spark_name: str, version: n.Version) -> str:
+    """The name under which Spark knows a version of a relation."""
+    return spark_name if version == "now" else f"{spark_name}_{version}"
+
+
 def spark_sql(node: n.Node) -> str:
     """A query with the rows of the node, whose columns are called by their refs."""
     match node:
         case n.Scan():
-            return f"SELECT {_outputs(node.columns)} FROM {node.spark_name}"
+            return f"SELECT {_outputs(node.columns)} FROM {version_name(node.spark_name, node.version)}"
         case n.Values():
             return " UNION ALL ".join(_row(node.columns, row) for row in node.rows)
         case n.Filter():
