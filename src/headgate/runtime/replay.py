@@ -238,6 +238,7 @@ class _Replay:
         self.session, self.portion = session, portion
         self.upsert = self.reader.layout.envelope != "NONE"
         self.count = 0
+        self.unfit: list[DataFrame] = []  # records of what was sent whose rows cannot be encoded
 
     def run(self) -> Replayed:
         earliest, bounds = self._earliest(), self._bounds()
@@ -251,20 +252,16 @@ class _Replay:
         seen = (
             explained(_only(decoded, places), self.reader).drop("topic", "time", "raw").persist(StorageLevel.DISK_ONLY)
         )
-        unfit = None
         try:
             # A bad record never gets here, so that one that is still bad does not fail the others, whatever ON ERROR says.
             changed = _only(self.reader.changes(decoded.where("hg_problem IS NULL").drop("hg_problem")), places)
-            unfit = self._unfit(changed)
-            found = seen if unfit is None else _with_unfit(seen, unfit)
-            has_good = bool(found.where("reason IS NULL").take(1))
-            fitting = changed if unfit is None else changed.join(unfit, ["partition", "offset"], "left_anti")
-            refused = self._send(fitting, bounds) if has_good else []
+            has_good = bool(seen.where("reason IS NULL").take(1))
+            refused = self._send(changed, bounds) if has_good else []
+            found = _with_unfit(seen, reduce(DataFrame.unionByName, self.unfit)) if self.unfit else seen
             return self._settle(places, found, changed, refused, earliest)
         finally:
-            seen.unpersist()
-            if unfit is not None:
-                unfit.unpersist()
+            for frame in (seen, *self.unfit):
+                frame.unpersist()
 
     def _unfit(self, changed: DataFrame) -> DataFrame | None:
         """The records that can be decoded and give a row that cannot be encoded. None if the target takes every row."""
@@ -339,6 +336,22 @@ class _Replay:
         return refused + [Refused(ranges, NOT_TRIED) for ranges in waiting]
 
     def _send_once(self, changed: DataFrame) -> None:
+        """Send all but the records whose rows cannot be encoded. They are found in the same part, so that a row which cannot be
+        computed fails no more than that part."""
+        unfit = self._unfit(changed)
+        try:
+            if unfit is not None:
+                unfit.take(1)  # computed before anything is written
+                changed = changed.join(unfit, ["partition", "offset"], "left_anti")
+            self._send_fitting(changed)
+        except BaseException:
+            if unfit is not None:
+                unfit.unpersist()
+            raise
+        if unfit is not None:
+            self.unfit.append(unfit)
+
+    def _send_fitting(self, changed: DataFrame) -> None:
         output = self.plan.output(self.session, self.input.changes(changed))
         records = self.target.records(output, self.count)
         self.target.send(records if self.target.atomic else compute_before_write(records, self.count))
