@@ -34,7 +34,7 @@ from headgate.runtime.sink_task import SinkPlan
 from headgate.runtime.source import SourceReader
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.task import Task
-from headgate.schema.types import Record
+from headgate.schema.types import Field, Record, Text
 from tests.runtime.test_decode import Raw, decoded, plan
 
 pytestmark = pytest.mark.spark
@@ -120,7 +120,7 @@ def made_task(
     )
     clients = cast("Clients", SimpleNamespace(kafka=lambda *_: cluster))
     source = SourceDefinition(1, "s", "t", 3, layout)
-    value = RecordEncoding("TEXT", ("text",), Record(()))
+    value = RecordEncoding("TEXT", ("text",), Record((Field("text", Text(), nullable=False),)))
     view = QueryDefinition(f"SELECT {query} AS text FROM {spark_name(1)}", (("text", None),), (1,))
     relations: dict[int, RelationDefinition] = {1: source, 4: ViewDefinition(4, "v", view, ("text",))}
     sink = SinkDefinition("s", 1 if query is None else 4, "out", 3, value, None, "NONE")
