@@ -356,9 +356,9 @@ class Scheduler:
         with self._changed:
             told = not entry.leaving
             entry.resting, entry.leaving = own.retryable, entry.leaving or not own.retryable
-        self._release(entry)
-        if told:
+        if told:  # first, so that a task is at any moment in a batch, or known to have failed
             self._events.failed(entry.task, own)
+        self._release(entry)
 
     def _release(self, entry: Entry) -> None:
         """The entry is not busy any more: go on with it, with its successor, or not at all."""
