@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fastavro
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from bench.by_hand import ORDER
@@ -49,6 +49,14 @@ class Site:
     def create_topic(self, name: str, partitions: int = 1) -> None:
         admin = AdminClient({"bootstrap.servers": self.brokers})
         admin.create_topics([NewTopic(name, partitions)])[name].result(30)
+
+    def topics(self, prefix: str, count: int) -> dict[str, int]:
+        """New topics for orders and for the output, and the id of the schema of orders in each."""
+        names = [f"{prefix}{number}" for number in range(count)]
+        for name in names:
+            self.create_topic(name)
+            self.create_topic(f"{name}_out")
+        return {name: self.register(name) for name in names}
 
     def register(self, topic: str, schema: str = ORDER, side: str = "value") -> int:
         with RegistryClient([self.registry]) as client:
@@ -151,6 +159,13 @@ def framed(schema_id: int, schema: object, value: object) -> bytes:
     return body.getvalue()
 
 
+def next_messages(consumer: Consumer) -> list[Message]:
+    """The messages that are there, as soon as there is one. `consume` alone would wait for its time-out unless it gets as many
+    as it may."""
+    first = consumer.poll(0.1)
+    return [] if first is None else [first, *consumer.consume(1000, 0)]
+
+
 class Receiver(threading.Thread):
     """Reads topics from their ends on, and notes for every record when it was sent and when it came."""
 
@@ -164,7 +179,7 @@ class Receiver(threading.Thread):
 
     def run(self) -> None:
         while self._until is None or time.monotonic() < self._until:
-            for message in self._consumer.consume(100, 0.1):
+            for message in next_messages(self._consumer):
                 if message.error() is None and message.value() is not None:
                     (sent,) = struct.unpack_from("<d", message.value() or b"", 5)  # the first field
                     self.seen.append((sent, time.time()))

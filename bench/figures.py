@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -69,3 +70,18 @@ def compared(what: str, ours: float, peer: float | None = None, peer_name: str =
         "–" if limit is None else f"under {shown(limit)}",
         None if limit is None else ours < limit,
     )
+
+
+def wanted_parts(every: Sequence[str]) -> list[str]:
+    """The parts of a benchmark that `HEADGATE_BENCH_PARTS` names, or all."""
+    return os.environ.get("HEADGATE_BENCH_PARTS", ",".join(every)).split(",")
+
+
+def wanted_records(small: bool) -> int:
+    """How many records a topic gets: `HEADGATE_BENCH_RECORDS`, or by size."""
+    return int(os.environ.get("HEADGATE_BENCH_RECORDS", "1200000" if small else "10000000"))
+
+
+def load_note() -> str:
+    load = os.getloadavg()
+    return f"The machine's load at the end: {load[0]:.1f}, {load[1]:.1f}, {load[2]:.1f}."

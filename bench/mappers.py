@@ -64,7 +64,7 @@ def _group(group: int) -> dict[str, object]:
 def _conversions(text: str, record: Record) -> list[tuple[str, Callable[[], object]]]:
     return [
         ("Avro text to the type system", lambda: avro.from_avro(text)),
-        ("to Avro", lambda: avro.to_avro(record, name="Wide", namespace="bench")),
+        ("to Avro", lambda: avro.to_avro(record, name="bench.Wide")),
         ("to JSON Schema", lambda: jsonschema.to_json_schema(record)),
         ("to Protobuf, a descriptor", lambda: protobuf.to_protobuf(record, name="Wide", package="bench")),
         ("to Protobuf, printed", lambda: print_proto(protobuf.to_protobuf(record, name="Wide", package="bench"))),

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.engines import TIMEOUT, Site, execute, open_site
-from bench.figures import Report, Row, Size
+from bench.figures import Report, Row, Size, wanted_records
 from bench.processes import cpu_seconds, memory
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.catalog.tasks import TaskStatus
@@ -30,12 +30,14 @@ RATE, GROWTH = 1.3, 1.1  # promises
 ROUNDS = 3
 PARTITIONS = 4
 
-PIPELINE = """
+READ = """
 CREATE SOURCE {name} FROM KAFKA CONNECTION kafka (TOPIC '{topic}')
   FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
 CREATE VIEW {name}_dear AS SELECT sent, id, upper(item) AS what, price FROM {name} WHERE price >= 100;
+"""
+WRITE = """
 CREATE SINK {name}_sink FROM {name}_dear INTO KAFKA CONNECTION kafka (TOPIC '{name}_out')
-  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
+  FORMAT {format} USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
 """
 
 
@@ -68,7 +70,7 @@ class Course:
 
 
 def run(size: Size) -> Report:
-    records = int(os.environ.get("HEADGATE_BENCH_RECORDS", "1200000" if size == "small" else "10000000"))
+    records = wanted_records(size == "small")
     with open_site() as site:
         rows = tuple(Bench(site).rates(records))
     notes = (
@@ -112,8 +114,8 @@ class Bench:
             tenth = self.follow(engine, "tenth", "tenth")
             return [self.follow(engine, "whole", f"whole{n}") for n in range(ROUNDS)], tenth
 
-    def follow(self, engine: EngineProcess, topic: str, name: str, pipeline: str = PIPELINE) -> Course:
-        execute(engine, pipeline.format(topic=topic, name=name))
+    def follow(self, engine: EngineProcess, topic: str, name: str, format_: str = "AVRO", comments: str = "") -> Course:
+        execute(engine, (READ + comments + WRITE).format(topic=topic, name=name, format=format_))
         course = Course()
         with SqliteReader(engine.project / ".headgate" / "catalog.db") as reader:
             sink = next(o.id for o in reader.load().objects.values() if o.name == f"{name}_sink")

@@ -10,7 +10,6 @@ delay is the longest latency of the five seconds around it, and every record mus
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import threading
 import time
@@ -21,30 +20,32 @@ import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.by_hand import ORDER
-from bench.engines import Latency, Site, execute, framed, latencies, open_site, statuses, wait_until_running
-from bench.figures import Report, Row, Size
+from bench.engines import (
+    Latency,
+    Site,
+    execute,
+    framed,
+    latencies,
+    next_messages,
+    open_site,
+    statuses,
+    wait_until_running,
+)
+from bench.figures import Report, Row, Size, load_note, wanted_parts
+from bench.tasks import KEYED
 from headgate.serve.client import EngineProcess
 
 PARTS = ("one", "forty", "change")
 P50, P99, CORES, DELAY = 0.010, 0.100, 0.5, 1.0  # what was promised: seconds, and cores of the JVM
 TIMEOUT = 600.0
 
-KEYED = """
-CREATE SOURCE {name} FROM KAFKA CONNECTION kafka (TOPIC '{name}')
-  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry INCLUDE KEY AS k ENVELOPE UPSERT;
-CREATE VIEW {name}_dear AS SELECT sent, k, upper(item) AS what, price FROM {name} WHERE price >= 100;
-CREATE SINK {name}_sink FROM {name}_dear INTO KAFKA CONNECTION kafka (TOPIC '{name}_out') KEY (k)
-  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry WITH (LATENCY = '{latency}');
-"""
 CHANGING = KEYED.replace("sent, k, upper(item) AS what, price", "*")
 
 
 def run(size: Size) -> Report:
-    parts = os.environ.get("HEADGATE_BENCH_PARTS", ",".join(PARTS)).split(",")
     with open_site() as site:
-        rows = tuple(RealTime(site, small=size == "small").rows(parts))
-    load = os.getloadavg()
-    return Report("Real time", rows, (f"The machine's load at the end: {load[0]:.1f}, {load[1]:.1f}, {load[2]:.1f}.",))
+        rows = tuple(RealTime(site, small=size == "small").rows(wanted_parts(PARTS)))
+    return Report("Real time", rows, (load_note(),))
 
 
 class RealTime:
@@ -59,16 +60,10 @@ class RealTime:
             if name in parts:
                 yield from part()
 
-    def _topics(self, prefix: str, count: int) -> dict[str, int]:
-        names = [f"{prefix}{number}" for number in range(count)]
-        for name in names:
-            self._site.create_topic(name)
-            self._site.create_topic(f"{name}_out")
-        return {name: self._site.register(name) for name in names}
-
     def _start(self, engine: EngineProcess, topics: dict[str, int], latency: str, sql: str = KEYED) -> int:
         key_ids = {self._site.register(name, '"long"', "key") for name in topics}  # one schema has one id
-        execute(engine, "".join(sql.format(name=name, latency=latency) for name in topics))
+        options = f" WITH (LATENCY = '{latency}')"
+        execute(engine, "".join(sql.format(name=name, options=options) for name in topics))
         wait_until_running(engine, len(topics))
         if latency == "real time":
             wait_until_live(engine, len(topics))
@@ -77,7 +72,7 @@ class RealTime:
     def _one(self) -> Iterator[Row]:
         found = {}
         for latency in ("micro-batch", "real time"):
-            topics = self._topics(f"one_{latency[:4].strip()}", 1)
+            topics = self._site.topics(f"one_{latency[:4].strip()}", 1)
             with self._site.engine(f"one {latency}", HEADGATE_SPARK_REAL_TIME="48") as engine:
                 key_id = self._start(engine, topics, latency)
                 latencies(self._site, topics, self._warm / 4, every=0.001, keys=50, key_id=key_id)
@@ -87,7 +82,7 @@ class RealTime:
     def _forty(self) -> Iterator[Row]:
         found, cores = {}, {}
         for latency in ("micro-batch", "real time"):
-            topics = self._topics(f"forty_{latency[:4].strip()}", self._busy)
+            topics = self._site.topics(f"forty_{latency[:4].strip()}", self._busy)
             with self._site.engine(f"forty {latency}", HEADGATE_SPARK_REAL_TIME="48") as engine:
                 key_id = self._start(engine, topics, latency)
                 every = 1 / len(topics)
@@ -104,7 +99,7 @@ class RealTime:
 
     def _change(self) -> Iterator[Row]:
         """The sink writes all columns, so that its own schema changes too."""
-        topics = self._topics("change", 1)
+        topics = self._site.topics("change", 1)
         with self._site.engine("change", HEADGATE_SPARK_REAL_TIME="48") as engine:
             key_id = self._start(engine, topics, "real time", CHANGING)
             delays, repeated, lost = [], 0, 0
@@ -143,7 +138,7 @@ class _Flow:
         sender.start()
         deadline = time.monotonic() + seconds + 15
         while time.monotonic() < deadline:
-            messages = consumer.consume(100, 0.05)
+            messages = next_messages(consumer)
             had += [(message.key() or b"", time.time()) for message in messages if message.error() is None]
         sender.join()
         consumer.close()

@@ -8,30 +8,24 @@ the best of three runs, with the spread of all, from the end of the first batch 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from bench.engines import Site, execute, open_site
-from bench.figures import Report, Row, Size
+from bench.figures import Report, Row, Size, wanted_records
 from bench.pipeline import PARTITIONS, ROUNDS, Bench, Course, spread
 
 DOCUMENTED, OTHERS = 0.9, 0.3  # promises
 NAMES = {"AVRO": "avro", "JSON SCHEMA": "json_schema", "PROTOBUF": "protobuf"}
 
-PIPELINE = """
-CREATE SOURCE {{name}} FROM KAFKA CONNECTION kafka (TOPIC '{{topic}}')
-  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
-CREATE VIEW {{name}}_dear AS SELECT sent, id, upper(item) AS what, price FROM {{name}} WHERE price >= 100;
-COMMENT ON VIEW {{name}}_dear IS 'orders of a hundred and more';
-COMMENT ON COLUMN {{name}}_dear.what IS 'the goods, in capitals';
-COMMENT ON COLUMN {{name}}_dear.price IS 'in EUR';
-CREATE SINK {{name}}_sink FROM {{name}}_dear INTO KAFKA CONNECTION kafka (TOPIC '{{name}}_out')
-  FORMAT {format} USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
+COMMENTS = """
+COMMENT ON VIEW {name}_dear IS 'orders of a hundred and more';
+COMMENT ON COLUMN {name}_dear.what IS 'the goods, in capitals';
+COMMENT ON COLUMN {name}_dear.price IS 'in EUR';
 """
 
 
 def run(size: Size) -> Report:
-    records = int(os.environ.get("HEADGATE_BENCH_RECORDS", "1200000" if size == "small" else "10000000"))
+    records = wanted_records(size == "small")
     with open_site() as site:
         rows = tuple(Formats(site).rates(records))
     notes = (
@@ -54,10 +48,10 @@ class Formats:
             yield _row(format_, runs, peers)
 
     def _by_headgate(self, format_: str) -> list[Course]:
-        name, pipeline = NAMES[format_], PIPELINE.format(format=format_)
+        name = NAMES[format_]
         with self._site.engine(name) as engine:
             execute(engine, "SELECT 1;")
-            return [self._bench.follow(engine, "whole", f"{name}{n}", pipeline) for n in range(ROUNDS)]
+            return [self._bench.follow(engine, "whole", f"{name}{n}", format_, COMMENTS) for n in range(ROUNDS)]
 
 
 def _row(format_: str, runs: list[Course], peers: list[Course]) -> Row:

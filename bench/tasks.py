@@ -10,7 +10,6 @@ after two more. The last rows show what a schema change of one task and a large 
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import threading
 import time
@@ -32,7 +31,7 @@ from bench.engines import (
     statuses,
     wait_until_running,
 )
-from bench.figures import Report, Row, Size
+from bench.figures import Report, Row, Size, load_note, wanted_parts
 from headgate.serve.client import EngineProcess
 from headgate.serve.protocol import Rows
 
@@ -54,17 +53,15 @@ CREATE SOURCE {name} FROM KAFKA CONNECTION kafka (TOPIC '{name}')
   FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry INCLUDE KEY AS k ENVELOPE UPSERT;
 CREATE VIEW {name}_dear AS SELECT sent, k, upper(item) AS what, price FROM {name} WHERE price >= 100;
 CREATE SINK {name}_sink FROM {name}_dear INTO KAFKA CONNECTION kafka (TOPIC '{name}_out') KEY (k)
-  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
+  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry{options};
 """
 LARGE = "SELECT id, repeat('x', 1000) AS filler FROM range(0, 1500000, 1, 1)"
 
 
 def run(size: Size) -> Report:
-    parts = os.environ.get("HEADGATE_BENCH_PARTS", ",".join(PARTS)).split(",")
     with open_site() as site:
-        rows = tuple(Tasks(site, small=size == "small").rows(parts))
-    load = os.getloadavg()
-    return Report("Tasks", rows, (f"The machine's load at the end: {load[0]:.1f}, {load[1]:.1f}, {load[2]:.1f}.",))
+        rows = tuple(Tasks(site, small=size == "small").rows(wanted_parts(PARTS)))
+    return Report("Tasks", rows, (load_note(),))
 
 
 class Tasks:
@@ -83,7 +80,7 @@ class Tasks:
             "select": self._select,
         }
         if wanted := [part for name, part in few.items() if name in parts]:
-            topics = self._topics("small", self._idle)
+            topics = self._site.topics("small", self._idle)
             with self._site.engine("few") as engine:
                 execute(engine, "".join(APPEND.format(name=name) for name in topics))
                 wait_until_running(engine, self._idle)
@@ -94,14 +91,6 @@ class Tasks:
             yield from self._keyed()
         if "many" in parts:
             yield from self._two_hundred()
-
-    def _topics(self, prefix: str, count: int) -> dict[str, int]:
-        """Topics for orders and for the output, and the id of the schema of orders in each."""
-        names = [f"{prefix}{number}" for number in range(count)]
-        for name in names:
-            self._site.create_topic(name)
-            self._site.create_topic(f"{name}_out")
-        return {name: self._site.register(name) for name in names}
 
     def _nothing(self, engine: EngineProcess, topics: dict[str, int]) -> Iterator[Row]:
         cores = cores_while(engine.pid, lambda: time.sleep(self._seconds))
@@ -114,10 +103,10 @@ class Tasks:
         yield from self._alone("one task, 100 records a second", dict(list(topics.items())[:1]), ONE_P50)
 
     def _keyed(self) -> Iterator[Row]:
-        topics = self._topics("keyed", 1)
+        topics = self._site.topics("keyed", 1)
         key_id = self._site.register("keyed0", '"long"', "key")
         with self._site.engine("keyed") as engine:
-            execute(engine, KEYED.format(name="keyed0"))
+            execute(engine, KEYED.format(name="keyed0", options=""))
             wait_until_running(engine, 1)
             yield from self._alone("the same with an upsert source and sink", topics, KEYED_P50, key_id)
 
@@ -221,7 +210,7 @@ class Tasks:
         )  # fmt: skip
 
     def _two_hundred(self) -> Iterator[Row]:
-        topics = self._topics("many", self._many)
+        topics = self._site.topics("many", self._many)
         with self._site.engine("many") as engine:
             execute(engine, "".join(APPEND.format(name=name) for name in topics))
             wait_until_running(engine, self._many)

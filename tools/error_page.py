@@ -29,7 +29,7 @@ FAMILIES = {
         "plans",
         "The statement is well formed, and what it asks for cannot be done. Nothing was changed. PLN-01 is about any "
         "statement, PLN-02 about sources, PLN-03 about sinks, PLN-04 about answers from outside, PLN-05 about scripts "
-        "for apply.",
+        "for apply, PLN-06 about materialized views.",
     ),
     "CAT": (
         "the catalog",
@@ -43,7 +43,7 @@ FAMILIES = {
     "RUN": (
         "running tasks and queries",
         "Something went wrong while data flowed. RUN-01 is about records and topics, RUN-02 about tasks, RUN-03 about "
-        "Spark and the engine, RUN-04 about requests to the engine. Errors of records name topic, partition and offset, never the content.",
+        "Spark and the engine, RUN-040 about requests to the engine, RUN-041 about materialized views. Errors of records name topic, partition and offset, never the content.",
     ),
     "REG": (
         "the schema registry",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -61,7 +62,8 @@ PARTS = (
         ("pytest", "-m", "spark or e2e", "-n", "2", "--dist", "loadfile"),
         environment=SPARK_SETTINGS | NO_EAGER_QUERIES,
     ),
-    Part("specs", ("headgate", "test", "--jobs", "2", "specs"), "--junit", SPARK_SETTINGS),
+    # Three minutes for a step, because five JVMs share two cores: a step that passes takes no longer by it.
+    Part("specs", ("headgate", "test", "--jobs", "2", "--timeout", "180s", "specs"), "--junit", SPARK_SETTINGS),
     Part("unit", ("pytest", "-m", "unit")),
 )
 
@@ -71,7 +73,9 @@ class Running:
 
     def __init__(self, part: Part, log: TextIO) -> None:
         self.part = part
+        self.cpu_seconds = 0.0  # of all its processes, known when it has ended
         self._started = time.monotonic()
+        self._took = 0.0
         program, *arguments = part.command
         command = [str(Path(sys.executable).parent / program), *arguments, part.report, str(part.junit)]
         self._process = subprocess.Popen(
@@ -79,7 +83,12 @@ class Running:
         )
 
     def ended(self) -> bool:
-        return self._process.poll() is not None
+        if self._process.returncode is None:
+            before = _cpu_seconds_of_children()
+            self._process.poll()
+            self.cpu_seconds = _cpu_seconds_of_children() - before
+            self._took = time.monotonic() - self._started
+        return self._process.returncode is not None
 
     @property
     def passed(self) -> bool:
@@ -90,9 +99,16 @@ class Running:
         self._process.wait()
 
     def progress(self) -> str:
-        seconds = time.monotonic() - self._started
-        state = ("passed" if self.passed else "FAILED") if self.ended() else "running"
-        return f"{self.part.name:6} {seconds:5.0f} s  {state}  {last_words(self.part.log)}"
+        ended = self.ended()
+        state = ("passed" if self.passed else "FAILED") if ended else "running"
+        cpu = f"  {self.cpu_seconds:5.0f} s of CPU" if ended else ""
+        return f"{self.part.name:6} {self._took:5.0f} s{cpu}  {state}  {last_words(self.part.log)}"
+
+
+def _cpu_seconds_of_children() -> float:
+    """Of the children that have ended, and of those that they have waited for in their turn."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def last_words(log: Path) -> str:

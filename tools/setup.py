@@ -24,6 +24,7 @@ PARTIAL = VENV / ".headgate-partial"  # there while pip works; pip does not see 
 ARCHIVE_STAMP = VENV / ".headgate-archive"  # what Spark's class archive was made from, and where it is
 LOCKS = ("requirements.lock", "pyproject.toml")
 JAR_LOCK = ROOT / "src" / "headgate" / "embedded" / "jars.lock"
+ARCHIVE_MAKER = JAR_LOCK.with_name("spark.py")
 PACKAGES_MB = 700  # what pip downloads for requirements.lock, of which pyspark is 430
 INSTALLED_MB = 2000  # .venv and what pip unpacks on the way
 JAVA_MB = 50  # openjdk-17-jre-headless on Debian
@@ -306,7 +307,7 @@ def archive_is_due() -> bool:
 
 
 def archive_fingerprint() -> str:
-    digest = hashlib.sha256(fingerprint().encode() + JAR_LOCK.read_bytes())
+    digest = hashlib.sha256(fingerprint().encode() + JAR_LOCK.read_bytes() + ARCHIVE_MAKER.read_bytes())
     for java in filter(None, map(shutil.which, java_candidates())):
         digest.update(f"{Path(java).resolve()} {Path(java).stat().st_mtime_ns}".encode())
     return digest.hexdigest()

@@ -66,7 +66,7 @@ def last_lines(path: Path, most: int = 20) -> tuple[str, ...]:
 
 # A test kills the engine for certain with `HEADGATE_CRASH_AT=after_write:3`. The number is that of the batch. The points are
 # `after_choose`, `after_mark`, `in_write` (a part of the rows is written), `after_write` (the target has all, the ledger has not
-# moved), `after_quarantine` (many bad records are in their folder, which no commit names yet) and `after_commit`.
+# moved), `after_collect`, `after_merge` and `before_commit` (in the transaction of a table), `after_quarantine` (many bad records are in their folder, which no commit names yet) and `after_commit`.
 CRASH_VARIABLE = "HEADGATE_CRASH_AT"
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog, CatalogBuilder, empty_catalog
-from headgate.catalog.changes import Change, ObjectCreated
+from headgate.catalog.changes import Change, ObjectCreated, apply
 from headgate.catalog.objects import Column, Dependency, DependencyKind, Object, with_comment
 from headgate.catalog.secrets import FromEnvironment
 from headgate.schema.parse import parse_type

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
@@ -19,6 +18,7 @@ from headgate.catalog.changes import (
     ObjectRenamed,
     SecretChanged,
     TaskStateSet,
+    apply,
 )
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.catalog.apply import apply
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
@@ -15,6 +14,7 @@ from headgate.catalog.changes import (
     ObjectRenamed,
     SecretChanged,
     TaskStateSet,
+    apply,
 )
 from headgate.catalog.errors import AlreadyExists, DependencyCycle, InUse, NotEmpty, ReservedName
 from headgate.catalog.graph import downstream, drop_order, type_dependencies, upstream

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import build_catalog
-from headgate.catalog.changes import Change
+from headgate.catalog.changes import Change, apply
 from headgate.catalog.graph import blocking_users, drop_order
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.sql.statement import Kind, ObjectName

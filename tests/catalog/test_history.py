@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.catalog.apply import apply_each
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
@@ -13,6 +12,7 @@ from headgate.catalog.changes import (
     ObjectRenamed,
     SecretChanged,
     TaskStateSet,
+    apply_each,
 )
 from headgate.catalog.history import EventKind, describe, event_of
 from headgate.catalog.objects import Column, DesiredTaskState, Growth

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import SecretChanged
+from headgate.catalog.changes import SecretChanged, apply
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, Secret

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -13,12 +13,14 @@ from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
+from headgate.connectors.kafka_rows import Record
 from headgate.control.engine import make_connections
 from headgate.control.executor import Executor
 from headgate.control.schema_changes import SchemaChanges
 from headgate.control.sessions import Cancellation, Done, Notice, Result, ResultColumns, ResultRows, Session
 from headgate.errors import HeadgateError, similar_names
 from headgate.plan.errors import ColumnOfUnknownType
+from headgate.plan.plans import FollowChanges
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
 from headgate.runtime.replay import Replayed
@@ -32,6 +34,7 @@ class TopicNames:
 
     def __init__(self) -> None:
         self.options: dict[str, NewTopicOptions] = {}
+        self.written: list[Record] = []
 
     def check(self) -> None:
         return
@@ -59,6 +62,9 @@ class TopicNames:
         self.options.setdefault(name, options)
         return new
 
+    def write(self, records: Sequence[Record]) -> None:
+        self.written += records
+
     def delete_topic(self, name: str) -> None:
         del self.options[name]
 
@@ -81,6 +87,9 @@ class Answers:
         yield ResultColumns((("query", "text"),))
         yield ResultRows(((query.text,),))
         yield Done("SELECT 1")
+
+    def follow_changes(self, catalog: Catalog, plan: FollowChanges, cancellation: Cancellation) -> Iterator[Result]:
+        return self.select(catalog, plan.query, cancellation)
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         """Without Spark nobody can tell: the error that planning gives then."""

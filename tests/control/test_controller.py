@@ -51,7 +51,7 @@ class Made:
     def __call__(self, definition: TaskDefinition, clients: object, store: LedgerStore, **given: Any) -> Task:
         if self.failure is not None:
             raise self.failure
-        del given["files"]  # nothing of these topics is set aside
+        del given["files"], given["views"]  # nothing of these topics is set aside or stored
         input_ = MemoryInput(self.topic)
         input_.watched = Watched(self.cluster, "states")
         plan = KeepPlan(keyed=False)

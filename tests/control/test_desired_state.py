@@ -6,8 +6,7 @@ import pytest
 
 from headgate.catalog.objects import DesiredTaskState
 from headgate.connectors.kafka import NewTopicOptions
-from headgate.control.apply import Scripts
-from headgate.control.desired_state import DesiredState, desired_state
+from headgate.control.apply import DesiredState, Scripts, desired_state
 from headgate.control.sessions import Done, ResultRows
 from headgate.errors import HeadgateError
 from headgate.plan.errors import NotDesiredState, ObjectDiffers

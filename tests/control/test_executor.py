@@ -56,7 +56,7 @@ def test_statements_answer_one_after_another(lines: Shell) -> None:
         "DROP SOURCE lines",
         "SELECT nosuch FROM v",
         "SHOW CREATE VIEW nosuch",
-        "CREATE MATERIALIZED VIEW m AS SELECT 1 AS one",
+        "CREATE MATERIALIZED VIEW m AS SELECT rand() AS one",
         "SET search_path = nosuch",
         "CREATE VIEW v AS SELECT 2 AS two",
     ],

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import apply
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, SecretSource

@@ -13,9 +13,8 @@ from random import Random
 
 import pytest
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import ObjectCreated
+from headgate.catalog.changes import ObjectCreated, apply
 from headgate.catalog.objects import Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.impact import FollowPlan, plan_follow

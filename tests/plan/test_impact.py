@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import apply
 from headgate.catalog.objects import Object, definition_of
 from headgate.plan.chain import chain_of
 from headgate.plan.errors import ColumnInUse, ColumnNameTaken, ColumnTwice, SinkKeyChanges, ViewNoLongerValid
@@ -78,7 +78,8 @@ def publish(world: Planning) -> None:
     (planned,) = world.do(SINK)
     (schema_,) = (effect for effect in planned.effects if isinstance(effect, RegisterSchema))
     sink = world.named("sent")
-    change = SinkChange(sink, definition_of(sink, CreateSink), (("VALUE", schema_),)).change([5])
+    statement, needed = definition_of(sink, CreateSink), needed_sink(world.catalog, sink)
+    change = SinkChange(sink, statement, needed, (("VALUE", schema_),)).change([5])
     world.catalog = apply(world.catalog, change)
 
 

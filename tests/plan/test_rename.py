@@ -11,7 +11,7 @@ from headgate.catalog.errors import AlreadyExists
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, search_path
 from headgate.catalog.objects import Object, definition_of
 from headgate.catalog.secrets import Secret
-from headgate.control.desired_state import desired_state
+from headgate.control.apply import desired_state
 from headgate.control.show import create_sql
 from headgate.errors import HeadgateError
 from headgate.plan.chain import view_query

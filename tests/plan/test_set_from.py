@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from headgate.catalog.apply import apply
+from headgate.catalog.changes import apply
 from headgate.catalog.errors import UnknownColumn, UnknownObject
 from headgate.catalog.objects import DependencyKind
 from headgate.control.definitions import task_definition
@@ -109,6 +109,20 @@ def test_without_a_snapshot_another_source_is_read_from_its_present_end(world: P
     made = world.named("s", Kind.SINK).definition
     assert isinstance(made, CreateSink)
     assert made.with_options.seed_offset == (10, 10, 10)
+
+
+def test_another_doc_of_a_key_is_published_and_no_record_uses_it(world: Planning) -> None:
+    world.do(f"CREATE SINK s FROM few {TO} KEY (id) {AVRO}; CREATE VIEW same AS SELECT id, item FROM orders")
+    world.do("COMMENT ON COLUMN same.id IS 'its number'")
+    before = definition(world)
+    (planned,) = world.do("ALTER SINK s SET FROM same")
+    key, value = [e for e in planned.effects if isinstance(e, RegisterSchema)]
+    assert key.subject == "out-key"
+    assert json.loads(key.schema.text)["fields"] == [{"name": "id", "type": "int", "doc": "its number"}]
+    assert value.subject == "out-value"
+    assert definition(world).keys == before.keys
+    assert "brought in step" in planned.notices[-1]
+    assert "nothing has changed" in world.skip("ALTER SINK s SET FROM same").notice
 
 
 def test_what_changes_nothing_is_passed_over(world: Planning) -> None:

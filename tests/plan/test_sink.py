@@ -428,7 +428,6 @@ def test_a_sink_needs_a_topic(world: Planning) -> None:
     [
         (f"{TO} FORMAT CSV WITH 3 COLUMNS", "FORMAT CSV of a sink"),
         (f"{TO} FORMAT AVRO USING SCHEMA '\"int\"'", "FORMAT AVRO USING SCHEMA of a sink"),
-        (f"{TO} {AVRO} (VALUE SCHEMA ID 3)", "VALUE SCHEMA ID of a sink"),
     ],
 )
 def test_what_comes_later_is_refused_by_name_and_never_passed_over(world: Planning, text: str, what: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.catalog.apply import apply
+from headgate.catalog.changes import apply
 from headgate.catalog.errors import UnknownColumn, UnknownField, UnknownObject
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Object, definition_of
@@ -22,10 +22,10 @@ from headgate.plan.sink_docs import (
     documented_types,
     sink_slots,
 )
-from headgate.schema.docs import DocumentedPart, doc_paths
-from headgate.schema.events import AFTER_DOC, BEFORE_DOC, EVENT_DOC
+from headgate.schema.encodings import AFTER_DOC, BEFORE_DOC, EVENT_DOC
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.formats.protobuf import print_proto, to_protobuf
+from headgate.schema.types import DocumentedPart, inner_fields
 from headgate.sql.formats import frozen_schemas
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
@@ -355,7 +355,7 @@ def test_alter_refuses_other_formats_and_docs_that_are_not_there(world: Planning
 def test_every_field_of_a_schema_can_be_documented_by_a_statement(world: Planning) -> None:
     statement = definition_of(made(world), CreateSink)
     planned, _ = plan_new_sink(world.catalog, statement)
-    fields = {part.path for part, _ in doc_paths(planned.value.record) if part.of is DocumentedPart.FIELD}
+    fields = {path for path, _ in inner_fields(planned.value.record)}
     slots = [slot for slot in sink_slots(world.catalog, planned).value if slot.part is DocumentedPart.FIELD]
-    assert {slot.shown for slot in slots} == fields
+    assert {slot.path for slot in slots} == fields
     assert all(slot.key is not None for slot in slots)

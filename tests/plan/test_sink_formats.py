@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from headgate.catalog.apply import apply
+from headgate.catalog.changes import apply
+from headgate.catalog.objects import definition_of
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import SinkFormatNeedsOneColumn
 from headgate.plan.impact import plan_follow
@@ -18,10 +20,12 @@ from headgate.plan.publish.errors import (
     OptionOfOtherSide,
     TypeNotBytes,
 )
+from headgate.plan.publish.schemas import missing_fields
 from headgate.plan.sink import plan_sink, subjects
 from headgate.resolve.statements import resolve_names
 from headgate.schema.types import Named, Record, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.sql.formats import frozen_schemas
 from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 from tests.plan.planning import Planning, record
@@ -165,13 +169,17 @@ def next_texts(world: Planning, format_: str, fields: list[Any]) -> list[str]:
     """What a sink of a format registers when its source gets these fields."""
     world.do(f"CREATE SINK s FROM sold {TO} FORMAT {format_} {REGISTRY}")
     source = next(o for o in world.catalog.objects.values() if o.name == "sold")
-    arrived = WrittenSchema(json.dumps({**ORDER, "fields": fields}), id=90)
-    planned = plan_follow(world.catalog, source, [("VALUE", arrived)], lambda _, __: ())
+    planned = plan_follow(world.catalog, source, [("VALUE", order(fields))], lambda _, __: ())
     apply(world.catalog, *planned.changes)
     found: list[RegisterSchema] = [effect for change in planned.sinks for _, effect in change.register]
     return [effect.schema.text for effect in found]
 
 
+def order(fields: list[Any]) -> WrittenSchema:
+    return WrittenSchema(json.dumps({**ORDER, "fields": fields}), id=90)
+
+
+A_B = {"name": "a_b", "type": ["null", "string"], "default": None}
 ADDED = [
     {"name": "weight", "type": "double", "default": 1.5, "doc": "in kg"},
     {"name": "item", "type": "string", "doc": "another doc"},
@@ -198,6 +206,45 @@ def test_a_type_that_changes_on_the_wire_keeps_its_number_so_that_the_registry_c
     (made,) = next_texts(world, "PROTOBUF", [ADDED[1], {"name": "price", "type": ["null", "double"]}])
     assert "optional double price = 2;" in made
     assert "reserved" not in made
+
+
+@pytest.mark.parametrize(
+    ("format_", "names"),
+    [
+        ("AVRO", {"a-b": "a_b", "a_b": "a_b1", "p.a-b": "p.a_b"}),
+        ("JSON SCHEMA", {}),
+        ("PROTOBUF", {}),
+    ],
+)
+def test_a_field_keeps_its_name_when_a_column_of_that_name_comes_later(
+    world: Planning, format_: str, names: Mapping[str, str]
+) -> None:
+    world.do('CREATE TYPE part AS ("a-b" text, n integer)')
+    world.do('CREATE VIEW v AS SELECT item AS "a-b", *, ROW(item, 1)::part AS p FROM sold')
+    world.do(f"CREATE SINK s FROM v {TO} FORMAT {format_} {REGISTRY}")
+    for added in ([A_B], [A_B, {"name": "c", "type": ["null", "int"], "default": None}]):
+        planned = plan_follow(
+            world.catalog, world.named("sold"), [("VALUE", order([*ORDER["fields"], *added]))], lambda _, __: ()
+        )
+        (change,) = planned.sinks
+        world.catalog = apply(world.catalog, *planned.changes, change.change([91 + len(added)]))
+    statement = definition_of(world.named("s"), CreateSink)
+    again = parse_statement(statement.sql())
+    assert isinstance(again, CreateSink)
+    assert frozen_schemas(again.formats.value, "VALUE") == frozen_schemas(statement.formats.value, "VALUE")
+    value = plan_sink(world.catalog, statement).value
+    assert {".".join(path): ".".join((*path[:-1], name)) for path, name in value.renames} == names
+    match format_:
+        case "AVRO":
+            written = [field["name"] for field in json.loads(text(value))["fields"]]
+            assert written == ["a_b", "item", "price", "a_b1", "c", "p"]
+        case "PROTOBUF":
+            assert 'string a_b = 1 [json_name = "a-b"];' in text(value)
+            assert 'string a_b2 = 5 [json_name = "a_b"];' in text(value)
+            assert value.written is not None
+            assert missing_fields(value, value.written, ()) == ()
+        case _:
+            assert [*json.loads(text(value))["properties"]] == ["a-b", "item", "price", "a_b", "c", "p"]
 
 
 @pytest.mark.parametrize("format_", ["AVRO", "JSON SCHEMA", "PROTOBUF"])

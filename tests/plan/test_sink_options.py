@@ -9,7 +9,7 @@ import pytest
 
 from headgate.catalog.errors import UnknownColumn
 from headgate.control.definitions import task_definition
-from headgate.plan.definitions import AT, HeadersColumn, RecordEncoding, SinkDefinition
+from headgate.plan.definitions import AT, HeadersColumn, RecordEncoding, SinkDefinition, SourceDefinition
 from headgate.plan.errors import SinkFormatNeedsOneColumn, SinkKeyNotOfSource, SinkKeyNotUnique
 from headgate.plan.impact import plan_follow
 from headgate.plan.plans import CreateTopic, RegisterSchema
@@ -27,7 +27,7 @@ from headgate.plan.sink_option_errors import (
 )
 from headgate.resolve.errors import PasswordInAddress
 from headgate.resolve.statements import resolve_names
-from headgate.schema.events import AFTER_DOC, BEFORE_DOC, EVENT_DOC
+from headgate.schema.encodings import AFTER_DOC, BEFORE_DOC, EVENT_DOC
 from headgate.schema.written import WrittenSchema
 from headgate.sql.errors import UnknownColumn as UnknownColumnInQuery
 from headgate.sql.registry_formats import PendingId
@@ -223,7 +223,9 @@ def test_the_partition_is_computed_over_columns_of_the_relation(world: Planning)
 
 def test_the_partition_outlives_a_new_name_of_the_relation(world: Planning) -> None:
     world.do(f"CREATE SINK s FROM sold {by('sold.n')} FORMAT JSON; ALTER SOURCE sold RENAME TO gone")
-    found = task_definition(world.catalog, world.named("s", Kind.SINK)).sink.partition_by
+    written = task_definition(world.catalog, world.named("s", Kind.SINK)).sink
+    assert isinstance(written, SinkDefinition)
+    found = written.partition_by
     assert found is not None
     assert [column for _, column in found.columns] == ["n"]
 
@@ -330,12 +332,16 @@ def test_a_sink_without_a_snapshot_begins_where_its_source_ends_now(world: Plann
     made = world.named("s", Kind.SINK)
     assert isinstance(made.definition, CreateSink)
     assert made.definition.with_options.seed_offset == (10,)
-    assert task_definition(world.catalog, made).source.start_offsets == {0: 10}
+    source = task_definition(world.catalog, made).source
+    assert isinstance(source, SourceDefinition)
+    assert source.start_offsets == {0: 10}
 
 
 def test_a_sink_with_a_snapshot_begins_where_its_source_begins(world: Planning) -> None:
     world.do(f"CREATE SINK s FROM sold {TO} FORMAT JSON")
-    assert task_definition(world.catalog, world.named("s", Kind.SINK)).source.start_offsets == {}
+    source = task_definition(world.catalog, world.named("s", Kind.SINK)).source
+    assert isinstance(source, SourceDefinition)
+    assert source.start_offsets == {}
 
 
 # rows that cannot be encoded

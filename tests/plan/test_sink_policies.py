@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import apply
 from headgate.catalog.errors import InUse, UnknownObject
 from headgate.catalog.objects import definition_of
 from headgate.plan.definitions import SinkDefinition

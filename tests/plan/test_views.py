@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import column_comment
-from headgate.catalog.changes import ColumnsChanged
+from headgate.catalog.changes import ColumnsChanged, apply
 from headgate.catalog.errors import DependencyCycle, UnknownColumn as UnknownColumnOfObject, UnknownObject, WrongKind
 from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object
 from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, ReplacementBreaks, TooManyNames

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.registry.client import CompatibilityResult, RegisteredSchema, RegistryClient, SubjectVersion
+from headgate.registry.client import CompatibilityResult, RegisteredSchema, RegistryClient
 from headgate.registry.errors import (
     IncompatibleSchema,
     NotDeletedFirst,
@@ -56,7 +56,6 @@ def test_a_schema_is_registered_read_and_looked_up(client: RegistryClient) -> No
     assert client.look_up("orders", record("x")) == expected
     assert client.subjects() == ("orders",)
     assert client.versions("orders") == (1,)
-    assert client.versions_of_id(schema_id) == (SubjectVersion("orders", 1),)
     assert set(client.types()) == {"AVRO", "JSON", "PROTOBUF"}
 
 
@@ -108,8 +107,6 @@ def test_an_id_that_does_not_exist_is_its_own_error(client: RegistryClient) -> N
     with pytest.raises(SchemaIdNotFound) as missing:
         client.schema_by_id(77)
     assert missing.value.message() == "schema id 77 does not exist in the registry"
-    with pytest.raises(SchemaIdNotFound):
-        client.versions_of_id(77)
 
 
 def test_a_deleted_subject_is_told_from_one_that_never_was(client: RegistryClient) -> None:

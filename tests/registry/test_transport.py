@@ -297,7 +297,6 @@ CALLS: tuple[Callable[[RegistryClient], object], ...] = (
     lambda client: client.latest("orders"),
     lambda client: client.schema_by_id(1),
     lambda client: client.versions("orders"),
-    lambda client: client.versions_of_id(1),
     lambda client: client.compatibility("orders", RECORD),
     lambda client: client.register("orders", RECORD),
     lambda client: client.delete_version("orders", 1),
@@ -329,7 +328,7 @@ def test_a_shape_that_is_not_the_apis_is_unreadable_and_never_a_crash(body: obje
 
     with serving(Script(JSONResponse(body)).app) as url, RegistryClient([url]) as client:
         outcomes = [outcome(call) for call in CALLS]
-    an_empty_list_is_a_list = [(), ()] if body == [] else []
+    an_empty_list_is_a_list = [()] if body == [] else []
     assert [found for found in outcomes if found is not RegistryAnswerUnreadable] == an_empty_list_is_a_list
 
 

@@ -77,6 +77,7 @@ class MemoryInput:
     """Reads a `Topic`. Values of BAD are rejected."""
 
     watched: Watched | None = None
+    known_end: Position | None = None
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic

@@ -10,7 +10,7 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog.positions import KafkaPosition, Positions, lag, limited
+from headgate.catalog.positions import KafkaPosition, Position, Positions, lag, limited
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.entry import ScheduledTask
@@ -51,6 +51,7 @@ class WatchedInput:
 
     def __init__(self, watched: Watched | None) -> None:
         self.watched = watched
+        self.known_end: Position | None = None
 
 
 class MemoryTask:
@@ -67,7 +68,7 @@ class MemoryTask:
         self.due: float | None = None
         self.work = work
         self.closed = False
-        self.is_live = False
+        self.can_go_live = self.is_live = False
         self.finished: list[bool] = []  # how often it was ended, and whether it could settle
         self.begin_failure: Exception | None = None
         self.positions: Positions = {}

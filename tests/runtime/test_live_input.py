@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any, cast
+
 import pytest
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import KafkaPosition
+from headgate.registry.errors import RegistryUnreachable
+from headgate.runtime import live_queries
 from headgate.runtime.failures import StoppedAt, stopped_at
 from headgate.runtime.live_input import kafka_offsets, lacking
-from headgate.runtime.live_queries import Slots
+from headgate.runtime.live_queries import LiveQueries, LiveQuery, Slots
+from tests.embedded.world_fixtures import eventually
+from tests.runtime.memory_tasks import LONG
 
 Records = list[tuple[bytes, bytes | None]]
 
@@ -53,6 +60,28 @@ def test_slots_are_counted() -> None:
     assert slots.free == 1
     slots.give_back(2)
     assert slots.take(3)
+
+
+@pytest.mark.unit
+def test_a_query_is_told_of_a_new_version_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_queries, "WATCH_EVERY", 0.001)
+    monkeypatch.setattr(live_queries, "WATCH_PAUSE", 0.0)
+    queries = LiveQueries(cast("Any", None), tmp_path / "queries", 1)
+    told: list[LiveQuery] = []
+    answers = iter([RegistryUnreachable("http://registry", "No answer."), False, True])
+
+    def has_new_version() -> bool:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return bool(answer)
+
+    live = LiveQuery(cast("Any", None), "1", tmp_path, 1, lambda *_: None, told.append, has_new_version)
+    queries._running["1"] = live
+    queries.open()
+    assert eventually(lambda: told == [live], LONG)
+    assert live.outdated
+    queries.close()
 
 
 @pytest.mark.unit

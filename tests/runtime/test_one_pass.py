@@ -191,6 +191,7 @@ def test_a_batch_of_a_keyed_source_is_shuffled_and_sorted_once(session: SparkSes
     task = chain("SELECT id, upper(note) AS note, a FROM t WHERE b > 0")
     record = f"hg_value struct<{SCHEMA}>, value binary, partition int, offset bigint, timestamp timestamp"
     decoded = session.createDataFrame([], record)
+    assert isinstance(task.source, SourceDefinition)
     last = latest_per_key(decoded, task.source.layout)
     rows = last.select("hg_value.*", (F.col("value").isNotNull()).alias(PRESENT))
     plan = _plan(SinkPlan(task).output(session, Upsert(rows, ("id",), marked=True)).rows)

@@ -26,7 +26,7 @@ GROWING = (1, 2, 4, 5)
 class Joined:
     """The frames of a query that reads five sources."""
 
-    def __init__(self, _: object, __: object, source: Callable[[object], object], ___: object) -> None:
+    def __init__(self, _: object, __: object, source: Callable[[object], object], *_rest: object) -> None:
         self._source = source
 
     def query(self, _: object) -> None:

@@ -47,9 +47,10 @@ class Side:
 
     def __init__(self) -> None:
         self.grown: list[WrittenSchema] = []
+        self.known: dict[int, WrittenSchema] = {}
 
     def writers(self) -> Any:
-        return SimpleNamespace(known={}, unknown_ids=frozenset(), unreadable_fields={}, halting=frozenset())
+        return SimpleNamespace(known=self.known, unknown_ids=frozenset(), unreadable_fields={}, halting=frozenset())
 
     def followable(self) -> list[WrittenSchema]:
         return self.grown
@@ -155,9 +156,12 @@ class Queries:
         return 0.0
 
     def start(
-        self, name: str, records: object, options: object, slots: int, on_boundary: Any, on_end: Any, *, short: bool
-    ) -> LiveQuery:
-        live = LiveQuery(cast("Any", None), str(len(self.started)), cast("Any", None), slots, on_boundary, on_end)
+        self, name: str, records: object, options: object, slots: int, on_boundary: Any, on_end: Any, has_new: Any,
+        *, short: bool,
+    ) -> LiveQuery:  # fmt: skip
+        live = LiveQuery(
+            cast("Any", None), str(len(self.started)), cast("Any", None), slots, on_boundary, on_end, has_new
+        )
         self.started.append(live)
         self.running.append(live)
         return live
@@ -311,6 +315,27 @@ def test_a_new_schema_ends_the_query_before_its_first_record(world: World) -> No
     (arrived,) = needed.value.arrived
     assert (arrived.schema, arrived.record.offset, arrived.side) == (schema, 4, "value")
     assert world.offset == 4
+
+
+def test_a_query_starts_again_before_records_of_a_version_that_changes_nothing(world: World) -> None:
+    world.work()
+    (first,) = world.queries.started
+    world.input.side.known, first.outdated = {12: WrittenSchema("{}", id=12)}, True
+    assert world.task.has_work({SOURCE: world.input.end()})
+    world.work()
+    assert world.task.is_live
+    assert len(world.queries.started) == 2
+    assert world.queries.running == world.queries.started[1:]
+
+
+def test_a_version_that_the_source_follows_with_its_first_record_leaves_the_query_alone(world: World) -> None:
+    world.work()
+    (first,) = world.queries.started
+    schema = WrittenSchema("{}", id=12)
+    world.input.side.known, world.input.side.grown, first.outdated = {12: schema}, [schema], True
+    world.work()
+    assert world.queries.running == [first]
+    assert not first.outdated
 
 
 def test_a_task_without_slots_runs_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -444,7 +444,7 @@ def live_task(one_worker: Running) -> MemoryTask:
     """A task that runs by itself."""
     task = MemoryTask(1, one_worker.cluster)
     one_worker.add(task)
-    task.is_live = True
+    task.can_go_live = task.is_live = True
     return task
 
 
@@ -468,6 +468,29 @@ def test_another_task_takes_the_place_of_one_that_runs_by_itself_when_that_has_e
     one_worker.scheduler.add(successor)
     _wait_until(lambda: live_task.closed and bool(successor.positions))
     assert live_task.finished == [True]
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_task_that_runs_by_itself_is_known_to_end_until_it_has_settled(
+    one_worker: Running, live_task: MemoryTask, monkeypatch: pytest.MonkeyPatch, replaced: bool
+) -> None:
+    settling, settled = threading.Event(), threading.Event()
+
+    def finish(session: object, *, settle: bool = True) -> None:
+        live_task.is_live = False
+        settling.set()
+        settled.wait(LONG)
+
+    monkeypatch.setattr(live_task, "finish", finish)
+    assert not one_worker.scheduler.ends_queries()
+    if replaced:
+        one_worker.scheduler.add(MemoryTask(1, one_worker.cluster))
+    else:
+        one_worker.scheduler.remove(1)
+    assert settling.wait(LONG)
+    assert one_worker.scheduler.ends_queries()
+    settled.set()
+    _wait_until(lambda: not one_worker.scheduler.ends_queries())
 
 
 def test_the_end_of_the_scheduler_ends_tasks_that_run_by_themselves(one_worker: Running, live_task: MemoryTask) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 import psutil
 import pytest
 
-from headgate.runtime.session import JAVA_OPTIONS, _why_ended
+from headgate.runtime.session import JAVA_OPTIONS, _exit_status, why_ended
 
 pytestmark = pytest.mark.unit
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (3, "ran out of memory, though its heap is 2g"),
+        (3, "ran out of memory, though its heap is 2g. The setting memory in the table [spark]"),
         (52, "ran out of memory, though its heap is 2g"),
         (-9, "Signal 9 ended it"),
         (1, "It ended with status 1."),
@@ -24,15 +24,14 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_the_exit_status_says_why_spark_ended(status: int | None, said: str) -> None:
-    process = cast("psutil.Process", SimpleNamespace(wait=lambda _: status))
-    assert said in _why_ended(process, "2g")
+    assert said in why_ended(status, "2g", "spark")
 
 
-def test_a_process_that_nobody_can_ask_any_more_has_ended() -> None:
+def test_a_process_that_nobody_can_ask_any_more_has_no_status() -> None:
     def wait(_: float) -> int:
         raise psutil.NoSuchProcess(1)
 
-    assert _why_ended(cast("psutil.Process", SimpleNamespace(wait=wait)), "2g") == "It ended."
+    assert _exit_status(cast("psutil.Process", SimpleNamespace(wait=wait))) is None
 
 
 def test_java_ends_when_it_runs_out_of_memory() -> None:

@@ -29,8 +29,8 @@ SPARK = (
 
 def avro(record: Record, *columns: str) -> RecordEncoding:
     chosen = Record(tuple(field for field in record.fields if field.name in columns))
-    schema = json.dumps(to_avro(chosen, name="envelope").json)
-    return RecordEncoding("AVRO", columns, chosen, schema, 7, columns)
+    made = to_avro(chosen, name="envelope")
+    return RecordEncoding("AVRO", columns, chosen, json.dumps(made.json), 7, tuple(made.renames.items()))
 
 
 def sink(value: RecordEncoding, key: RecordEncoding | None = None, **more: Any) -> SinkDefinition:

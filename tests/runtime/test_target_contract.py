@@ -1,4 +1,5 @@
-"""The contract of `Target`, for every implementation: those in memory, Kafka topics with and without transactions, and a PostgreSQL table."""
+"""The contract of `Target`, for every implementation: those in memory, Kafka topics with and without transactions, a PostgreSQL
+table, an index, and the storage of materialized views."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -16,16 +18,20 @@ from headgate.catalog.tasks import ProgressSlot
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
 from headgate.connectors.options import ConnectionOptions
 from headgate.embedded.world import World
-from headgate.plan.definitions import PRESENT, RecordEncoding, SinkDefinition, SinkEnvelope
+from headgate.plan.definitions import PRESENT, RecordEncoding, SinkDefinition, SinkEnvelope, StoredColumn
 from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Target, Upsert
 from headgate.runtime.source import READER
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.targets.kafka_progress import ProgressTopic
 from headgate.runtime.targets.kafka_transactions import KafkaTransactions
+from headgate.runtime.targets.postgres import PostgresTarget
+from headgate.runtime.views.store import ViewStore
+from headgate.runtime.views.target import ViewTarget
 from headgate.schema.types import Bigint, Field, Record, Text
 from tests.runtime.memory_ports import NO_SESSION, MemoryTable, MemoryTopic, Row, frame, rows_of
-from tests.runtime.postgres_target import PostgresTarget
+from tests.runtime.search_targets import SearchRows
+from tests.runtime.tables import database, field, table
 
 TASK = 9
 _names = count()
@@ -130,30 +136,71 @@ class Postgres(OnSpark):
         self._task = int(self.name.rpartition("_")[2]) + 1000
 
     def open(self) -> Target:
-        return PostgresTarget(self._address, self._task, f"{self._task:032x}", self.name, keyed=self.keyed)
+        made = table(self.name, field("key", Text(), key=self.keyed), field("value", Bigint(), nullable=True))
+        return PostgresTarget(made, database(self._address), self._task, f"{self._task:032x}")
 
     def held(self, target: Target) -> list[Row]:
         return sorted((row["key"], row["value"]) for row in target.contents(self.session).rows.collect())
 
 
-Kind = type[MemoryTopic | MemoryTable] | type[Kafka | KafkaOnce | Postgres]
+class Search(OnSpark):
+    def __init__(self, session: SparkSession, keyed: bool, url: str) -> None:
+        super().__init__(session, keyed)
+        self._rows = SearchRows(session, url, self.name, keyed=keyed)
+
+    def open(self) -> Target:
+        return self._rows.target()
+
+    def _frame(self, rows: Sequence[Row]) -> DataFrame:
+        return self._rows.frame(rows).repartition(2)
+
+    def changes(self, rows: Sequence[Row], *, failing: bool = False) -> Changes:
+        """The rows have positions, which make the ids of documents without a key."""
+        made = super().changes(rows, failing=failing)
+        if self.keyed or not failing:
+            return made
+        return Append(made.rows.join(self._frame(rows).drop("value"), "key"))
+
+    def held(self, target: Target) -> list[Row]:
+        return self._rows.held(target)
+
+
+class Stored(OnSpark):
+    """The storage of a view takes rows that came, and signed rows, but none by key."""
+
+    def __init__(self, session: SparkSession, keyed: bool, folder: Path) -> None:
+        assert not keyed
+        super().__init__(session, keyed)
+        self._folder = str(folder)
+
+    def open(self) -> Target:
+        columns = (StoredColumn("key", "STRING"), StoredColumn("value", "BIGINT"))
+        return ViewTarget(ViewStore(self._folder, columns, TASK), self.name, self.name, lambda: self.session)
+
+    def held(self, target: Target) -> list[Row]:
+        return sorted((row["key"], row["value"]) for row in target.contents(self.session).rows.collect())
+
+
+Kind = type[MemoryTopic | MemoryTable] | type[Kafka | KafkaOnce | Postgres | Search | Stored]
 
 
 def _harnesses(*kinds: Kind, keyed: Sequence[bool] = (True, False)) -> pytest.MarkDecorator:
     """The test runs for these kinds of targets."""
     parameters = []
     for kind in kinds:
-        served = issubclass(kind, OnSpark)
-        marks = [pytest.mark.e2e, pytest.mark.timeout(600)] if served else [pytest.mark.unit]
-        for one in keyed:
+        marks = [pytest.mark.unit]
+        if issubclass(kind, OnSpark):
+            marks = [pytest.mark.spark if kind is Stored else pytest.mark.e2e, pytest.mark.timeout(600)]
+        for one in keyed if kind is not Stored else [False]:
             name = f"{kind.__name__}-{'keyed' if one else 'append'}"
             parameters.append(pytest.param((kind, one), id=name, marks=marks))
     return pytest.mark.parametrize("harness", parameters, indirect=True)
 
 
-every_target = _harnesses(MemoryTopic, MemoryTable, Kafka, KafkaOnce, Postgres)
-own_ledger = _harnesses(MemoryTable, KafkaOnce, Postgres)
-keyed_target = _harnesses(MemoryTopic, MemoryTable, Kafka, KafkaOnce, Postgres, keyed=[True])
+every_target = _harnesses(MemoryTopic, MemoryTable, Kafka, KafkaOnce, Postgres, Search, Stored)
+own_ledger = _harnesses(MemoryTable, KafkaOnce, Postgres, Stored)
+fencing = _harnesses(MemoryTable, KafkaOnce, Postgres, Search)
+keyed_target = _harnesses(MemoryTopic, MemoryTable, Kafka, KafkaOnce, Postgres, Search, keyed=[True])
 
 
 @pytest.fixture
@@ -162,10 +209,14 @@ def harness(request: pytest.FixtureRequest) -> Harness:
     if issubclass(kind, MemoryTopic | MemoryTable):
         return Memory(kind, keyed)
     session: SparkSession = request.getfixturevalue("session")
+    if kind is Stored:
+        return Stored(session, keyed, request.getfixturevalue("tmp_path"))
     world: World = request.getfixturevalue("world")
     if issubclass(kind, Kafka):
         topic: Kafka = kind(session, keyed, world.ensure("kafka")["kafka"])
         return topic
+    if issubclass(kind, Search):
+        return Search(session, keyed, world.ensure("elasticsearch")["opensearch"])
     return Postgres(session, keyed, world.ensure("postgres")["postgres"])
 
 
@@ -213,7 +264,7 @@ def test_a_changed_key_without_a_row_is_deleted(harness: Harness, target: Target
     assert harness.held(target) == [("b", 2), ("d", 5)]
 
 
-@_harnesses(Kafka, KafkaOnce, Postgres, keyed=[True])
+@_harnesses(Kafka, KafkaOnce, Postgres, Search, keyed=[True])
 def test_a_key_that_is_marked_as_absent_is_deleted(harness: Harness, target: Target) -> None:
     target.begin(1)
     write(target, harness, [("a", 1), ("b", 2)], batch(1, 0, 2), [])
@@ -253,7 +304,7 @@ def test_a_batch_that_does_not_follow_is_refused(harness: Harness, target: Targe
     assert harness.held(target) == [("a", 1)]
 
 
-@own_ledger
+@fencing
 def test_an_older_writer_is_fenced_off(harness: Harness, target: Target) -> None:
     target.begin(5)
     newer = harness.open()
@@ -274,7 +325,7 @@ def test_nothing_is_visible_in_an_append_topic_before_all_is_computed(harness: H
     _fails_without_a_trace(harness, target)
 
 
-@_harnesses(Postgres)
+@_harnesses(Postgres, Search, Stored)
 def test_nothing_is_visible_in_a_table_before_all_is_computed(harness: Harness, target: Target) -> None:
     _fails_without_a_trace(harness, target)
 

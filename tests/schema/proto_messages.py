@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.schema.formats.protobuf import read_files
 from headgate.schema.formats.protobuf.read import link
-from headgate.schema.formats.protobuf.write import FILES, column_of
+from headgate.schema.formats.protobuf.write import FILES, columns_of
 from headgate.schema.types import Array, Bytes, Enum, Map, Record, Type
 from headgate.schema.values import to_json
 
@@ -51,10 +51,9 @@ def descriptor_of(message: Message | type[Message]) -> Descriptor:
 
 
 def columns(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
-    return {
-        column_of(FieldDescriptorProto(name=field.name, json_name=field.json_name)): field
-        for field in descriptor.fields
-    }
+    proto = DescriptorProto()
+    descriptor.CopyToProto(proto)
+    return dict(zip(columns_of(proto), descriptor.fields, strict=True))
 
 
 def is_map(field: FieldDescriptor) -> bool:

@@ -6,7 +6,6 @@ import pickle
 
 import pytest
 
-from headgate.schema.docs import docs, without_docs
 from headgate.schema.errors import NameTooLong
 from headgate.schema.evolve.changes import diff
 from headgate.schema.evolve.merge import merge, widen
@@ -55,7 +54,6 @@ def test_the_deepest_types_are_mapped(kind: Kind) -> None:
     type_ = _deep(kind, "integer")
     assert from_spark(to_spark(type_)) == type_
     assert from_elasticsearch(to_elasticsearch(type_)).fields[0].name == "a"
-    assert docs(without_docs(type_)) == {}
     assert pickle.loads(pickle.dumps(type_)) == type_
 
 

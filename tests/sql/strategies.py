@@ -19,6 +19,8 @@ from headgate.sql import (
     show,
     sinks,
     sources,
+    streams,
+    subscribe,
     views,
 )
 from headgate.sql.options import ChangeOptions, Given, Interval, OptionRule, SecretReference, ValueKind, rules
@@ -123,7 +125,16 @@ doc_targets = st.one_of(
     st.builds(registry_formats.DocTarget, st.none() | sides, names()),
 )
 docs = st.builds(registry_formats.DocOn, doc_targets, texts)
-seeds = st.builds(registry_formats.FrozenSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0), st.booleans())
+field_names = st.tuples(some(identifiers.map(lambda found: found.name)), texts)
+seeds = st.builds(
+    registry_formats.FrozenSchema,
+    sides,
+    numbers,
+    texts,
+    some(st.tuples(texts, texts), 0),
+    st.booleans(),
+    some(field_names, 0),
+)
 csv_formats = st.one_of(
     st.builds(formats.CsvFormat, numbers, st.none(), st.none() | texts),
     st.builds(formats.CsvFormat, st.none(), st.none() | some(identifiers), st.none() | texts),
@@ -204,12 +215,12 @@ scopes = st.one_of(
 )
 stream_columns = st.one_of(
     st.builds(
-        views.StreamColumn,
+        streams.StreamColumn,
         identifiers,
         schema_types(),
         st.sampled_from([None, "KEY", "PRIMARY KEY", "HEADERS"]),
     ),
-    st.builds(views.StreamColumn, identifiers, schema_types(), st.just("HEADER"), texts),
+    st.builds(streams.StreamColumn, identifiers, schema_types(), st.just("HEADER"), texts),
 )
 # or_replace and if_not_exists, which exclude each other
 replaces = st.sampled_from([(False, False), (True, False), (False, True)])
@@ -338,30 +349,30 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     sinks.AlterSinkFrom: alters(sinks.AlterSinkFrom, Kind.SINK, names(), changes),
     sinks.CreateSinkPolicy: creates(sinks.CreateSinkPolicy, names(), registry_kinds, requirements, scopes),
     sinks.AlterSinkPolicy: alters(sinks.AlterSinkPolicy, Kind.SINK_POLICY, registry_kinds, requirements),
-    views.CreateStream: replaceable(
-        views.CreateStream,
+    streams.CreateStream: replaceable(
+        streams.CreateStream,
         name=names(),
         columns=some(stream_columns, 0),
-        properties=options(views.StreamProperties),
+        properties=options(streams.StreamProperties),
     ),
-    views.CreateStreamAs: replaceable(
-        views.CreateStreamAs,
+    streams.CreateStreamAs: replaceable(
+        streams.CreateStreamAs,
         name=names(),
         query=query_bodies,
-        properties=options(views.StreamProperties),
+        properties=options(streams.StreamProperties),
         partition_by=some(expressions, 0),
     ),
-    views.CreateTable: replaceable(
-        views.CreateTable,
+    streams.CreateTable: replaceable(
+        streams.CreateTable,
         name=names(),
         columns=some(stream_columns, 0),
-        properties=options(views.StreamProperties),
+        properties=options(streams.StreamProperties),
     ),
-    views.CreateTableAs: replaceable(
-        views.CreateTableAs,
+    streams.CreateTableAs: replaceable(
+        streams.CreateTableAs,
         name=names(),
         query=query_bodies,
-        properties=options(views.StreamProperties),
+        properties=options(streams.StreamProperties),
         partition_by=some(expressions, 0),
     ),
     captures.CreateCollection: st.builds(
@@ -437,7 +448,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         st.builds(queries.Select, query_bodies),
         st.builds(queries.Select, query_bodies, st.just(True), st.none() | numbers),
     ),
-    queries.Subscribe: st.builds(queries.Subscribe, names()),
+    subscribe.Subscribe: st.builds(subscribe.Subscribe, names(), st.builds(subscribe.SubscribeOptions, st.booleans())),
     queries.SetSearchPath: st.builds(queries.SetSearchPath, some(names(2), 0)),
     queries.ShowSearchPath: st.just(queries.ShowSearchPath()),
     show.ShowObjects: st.builds(

@@ -57,5 +57,5 @@ def test_every_option_of_every_table_is_in_a_rule() -> None:
 
 
 def test_long_synopses_have_line_breaks() -> None:
-    assert wrapped(all_synopses()["SUBSCRIBE"]) == "SUBSCRIBE [TO] <name>"
+    assert wrapped(all_synopses()["SUBSCRIBE"]) == "SUBSCRIBE [TO] <name> [WITH (<subscribe option>)]"
     assert all(len(line) <= 110 for synopsis in all_synopses().values() for line in wrapped(synopsis).splitlines())

@@ -7,10 +7,10 @@ import pytest
 from headgate.errors import HeadgateError, Span
 from headgate.sql.errors import EmptyStatement, SeveralStatements
 from headgate.sql.grammar import all_rules, all_synopses
-from headgate.sql.queries import Subscribe
 from headgate.sql.script import parse_script, parse_statement
 from headgate.sql.show import Describe
 from headgate.sql.statement import Kind, ObjectName, print_statement
+from headgate.sql.subscribe import Subscribe
 from headgate.sql.views import CreateView
 from headgate.text.cursor import RESERVED, Identifier
 

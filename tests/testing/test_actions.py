@@ -21,8 +21,6 @@ from tests.testing.fake_engine import FakeEngine
 
 pytestmark = pytest.mark.e2e
 
-SPECS = Path(__file__).resolve().parents[2] / "specs" / "testing"
-
 
 def _run(
     environment: SpecEnvironment, text: str, folder: Path, timeout: float = 2.0, *, rewrite: bool = False
@@ -41,12 +39,6 @@ def _fails(context: SpecContext, text: str) -> str:
     with pytest.raises(HeadgateError) as caught:
         _run_steps(context, text)
     return caught.value.diagnostic().render()
-
-
-@pytest.mark.parametrize("name", ["kafka", "kafka_plain", "registry", "postgres", "services"])
-def test_the_spec_of_a_family_passes(environment: SpecEnvironment, name: str) -> None:
-    outcome = run_file(read_spec(SPECS / f"{name}.spec"), environment, Settings(20))
-    assert outcome.passed, "\n".join(failure.render() for failure in outcome.failures)
 
 
 INDEX = """
@@ -85,6 +77,10 @@ def test_documents_and_mappings_of_an_index(environment: SpecEnvironment, engine
         context, f'$ elasticsearch-mapping {index} exact=true\n{{"n": {{"type": "long"}}}}\n'
     )
     assert "no such index" in _fails(context, "$ elasticsearch-verify index=none\n")
+    _run_steps(context, '$ elasticsearch-execute PUT /things-${seed}/_doc/9\n{"n": 9}\n\n')
+    _run_steps(context, "$ elasticsearch-execute GET /things-${seed}/_doc/10 status=404\n")
+    assert "status 400" in _fails(context, '$ elasticsearch-execute PUT /things-${seed}/_doc/9\n{"n": "x"}\n')
+    assert "status 404" in _fails(context, "$ elasticsearch-execute GET /things-${seed}/_doc/10\n")
     environment.new_context([], 5)
     assert httpx.get(f"{context.elasticsearch}/_cat/indices?format=json", timeout=60).json() == []
 

@@ -1,7 +1,7 @@
 """A snapshot of the catalog: immutable, complete, and indexed by name and by use. Threads may share it.
 
 `CatalogBuilder` makes the next snapshot. It copies the indexes once for any number of changes (0.3 ms for 10,000 objects).
-The rules of what may change are in `apply`. Which comment is shown for an object or a column is decided here too.
+The rules of what may change are in `changes`. Which comment is shown for an object or a column is decided here too.
 """
 
 from __future__ import annotations

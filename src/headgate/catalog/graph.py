@@ -62,6 +62,38 @@ def check_droppable(catalog: Catalog, id_: int) -> None:
         raise InUse(target.kind, catalog.display_name(id_), _named(catalog, users))
 
 
+# parts: the hidden objects of a stream or table that a query fills
+
+COLUMNS = "columns"
+"""What the hidden view that names the columns of a stream is called, behind the name of the stream."""
+
+
+def parts_of(catalog: Catalog, stream: Object) -> tuple[Object, ...]:
+    """The parts of a stream that was made by AS, in the order in which they are dropped; none for another object."""
+    found: list[Object] = []
+    for need in stream.dependencies:
+        if need.use is DependencyKind.FILLED_BY:
+            at = catalog.get(need.on)
+            found.append(at)
+            while (below := _hidden_below(catalog, at)) is not None:
+                found.append(below)
+                at = below
+    return tuple(found)
+
+
+def _hidden_below(catalog: Catalog, at: Object) -> Object | None:
+    """The hidden view that a part reads. A sink of a stream always reads one, the view of columns the one of the query."""
+    if at.kind is not Kind.SINK and not at.name.endswith(f" {COLUMNS}"):
+        return None
+    read = next((need.on for need in at.dependencies if need.use is DependencyKind.READS), None)
+    return None if read is None else catalog.get(read)
+
+
+def hidden_parts(catalog: Catalog) -> frozenset[int]:
+    """The parts of all streams. SHOW leaves them out."""
+    return frozenset(part.id for o in catalog.of_kind(Kind.STREAM, Kind.TABLE) for part in parts_of(catalog, o))
+
+
 def find_cycle(catalog: Catalog, id_: int, dependencies: Iterable[Dependency]) -> tuple[Object, ...]:
     """The cycle through the object that these dependencies would close; empty if there is none."""
     came_from: dict[int, int] = {d.on: id_ for d in dependencies}

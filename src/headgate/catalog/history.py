@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import assert_never
 
 from headgate.catalog import changes as c
-from headgate.catalog.apply import AppliedChange
+from headgate.catalog.changes import AppliedChange
 from headgate.catalog.objects import Column, DesiredTaskState, Object
 from headgate.catalog.positions import RecordPosition
 from headgate.schema.names import print_name, quote_identifier

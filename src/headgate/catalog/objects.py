@@ -69,6 +69,7 @@ class DependencyKind(enum.StrEnum):
     SECRET = "secret"
     TYPE = "type"
     SCOPE = "scope"
+    FILLED_BY = "filled by"
 
 
 @dataclass(frozen=True, slots=True)

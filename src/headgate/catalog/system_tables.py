@@ -23,6 +23,7 @@ from headgate.catalog.catalog import (
     own_comment,
 )
 from headgate.catalog.errors import UnknownObject
+from headgate.catalog.graph import hidden_parts
 from headgate.catalog.names import SearchPath, span_of
 from headgate.catalog.objects import Column, Comment, DesiredTaskState, Object
 from headgate.catalog.positions import dump_record
@@ -37,6 +38,7 @@ from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, subject_n
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import RELATIONS, Kind, ObjectName
+from headgate.sql.streams import CreateStream, CreateStreamAs
 from headgate.text.cursor import Identifier
 
 Row = tuple[object, ...]
@@ -172,11 +174,14 @@ def _history(_: Catalog, reader: SqliteReader) -> Iterator[Row]:
 
 def _schemas(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
     """The schemas that sources read and sinks write, as the registry gave them."""
-    for entry in catalog.of_kind(Kind.SOURCE, Kind.SINK):
-        if isinstance(entry.definition, CreateSource | CreateSink):
-            for format_ in entry.definition.formats.each():
+    for entry in catalog.of_kind(Kind.SOURCE, Kind.SINK, Kind.STREAM, Kind.TABLE):
+        definition = entry.definition
+        if isinstance(definition, CreateStream | CreateStreamAs):
+            definition = definition.reads
+        if isinstance(definition, CreateSource | CreateSink):
+            for format_ in definition.formats.each():
                 if isinstance(format_, RegistryFormat):
-                    yield from _schemas_of(catalog, entry, entry.definition, format_)
+                    yield from _schemas_of(catalog, entry, definition, format_)
 
 
 def _schemas_of(
@@ -325,8 +330,14 @@ def _standard_schemata(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
         yield _row(len(_SCHEMATA.fields), {0: database, 1: name})
 
 
+def _relations(catalog: Catalog) -> Iterator[Object]:
+    """All relations but the hidden parts of streams."""
+    hidden = hidden_parts(catalog)
+    return (relation for relation in catalog.of_kind(*RELATIONS) if relation.id not in hidden)
+
+
 def _standard_tables(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
-    for relation in catalog.of_kind(*RELATIONS):
+    for relation in _relations(catalog):
         insertable = _yes(relation.kind in _INSERTABLE)
         yield _standard_table(
             catalog.path(relation.id), _TABLE_TYPES[relation.kind], insertable, object_comment(relation)
@@ -341,7 +352,7 @@ def _standard_table(path: tuple[str, ...], type_: str, insertable: str, comment:
 
 
 def _standard_columns(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
-    for relation in catalog.of_kind(*RELATIONS):
+    for relation in _relations(catalog):
         yield from _columns_of(catalog, relation)
     for path, fields in _system_paths(catalog):
         for position, field in enumerate(fields, 1):

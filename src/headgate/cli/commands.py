@@ -1,4 +1,4 @@
-"""The short commands: apply, plan, sql, catalog and doctor. Before them: the engine that they talk to, and their script."""
+"""The short commands: apply, plan, sql, catalog, doctor and world. Before them: the engine that they talk to, and their script."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ from headgate.cli.output import (
 )
 from headgate.cli.settings import project_option, read_settings
 from headgate.embedded.process import lifeline_command
+from headgate.embedded.service import SERVICES, service_name
+from headgate.embedded.supervisor import WorldStatus
+from headgate.embedded.world import Progress, World
 from headgate.errors import HeadgateError
 from headgate.serve.client import EngineClient, start_engine, token_file
 from headgate.serve.errors import EngineNotRunning, EngineUnreachable
@@ -318,11 +321,11 @@ def doctor(project: Path, folder: str, output: str) -> None:
     if output == "json":
         print_json(findings)
     else:
-        _show(findings)
+        _print_findings(findings)
     sys.exit(1 if any(one.verdict == "fail" for one in findings) else 0)
 
 
-def _show(findings: list[Finding]) -> None:
+def _print_findings(findings: list[Finding]) -> None:
     """Print the findings. The repair is a line of its own below its finding, because it is long."""
     rows: list[tuple[str | Text, str, str | Text]] = []
     for one in findings:
@@ -332,3 +335,84 @@ def _show(findings: list[Finding]) -> None:
     print_table(("", "check", "found"), rows)
     failed, warnings = (sum(one.verdict == verdict for one in findings) for verdict in ("fail", "warn"))
     click.echo(f"\n{len(findings)} checks, {failed} failed, {warnings} warnings")
+
+
+@click.group()
+def world() -> None:
+    """Start, stop and show an embedded world: Kafka, a schema registry, PostgreSQL and OpenSearch in one folder."""
+
+
+@world.command()
+@click.argument("services", nargs=-1, metavar="[SERVICE]...")
+@folder_option
+@click.option(
+    "--port", "ports", multiple=True, metavar="SERVICE=PORT", help="A fixed port. May be given more than once."
+)
+@output_option
+def up(services: tuple[str, ...], folder: str, ports: tuple[str, ...], output: str) -> None:
+    """Start services (kafka, registry, postgres, opensearch; all if none is named). They run until `down`."""
+    fixed = dict(map(_read_port, ports))
+    names = [service_name(one) for one in services] or list(SERVICES)
+    with _progress() as progress, World.open(folder, progress) as opened:
+        for name, port in fixed.items():
+            opened.start(name, port=port)
+        opened.start(*names)
+        status = opened.pin()
+    _print_status(status, output)
+
+
+@world.command()
+@folder_option
+def down(folder: str) -> None:
+    """Stop a world, even if other commands use it. Its data stays."""
+    if World.running(folder) is None:
+        click.echo(f"no world runs in {folder}")
+        return
+    with _progress() as progress, World.open(folder) as opened:
+        progress("stopping")
+        opened.shut_down()
+    click.echo(f"stopped; the data stays in {folder}")
+
+
+@world.command()
+@folder_option
+@output_option
+def status(folder: str, output: str) -> None:
+    """Show the services of a world. The exit status is 1 if no world runs in the folder."""
+    found = World.running(folder)
+    if found is None:
+        click.echo("null" if output == "json" else f"no world runs in {folder}")
+        sys.exit(1)
+    _print_status(found, output)
+
+
+def _read_port(written: str) -> tuple[str, int]:
+    name, _, port = written.partition("=")
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise click.BadParameter(f'"{written}" is not SERVICE=PORT', param_hint="--port")
+    return service_name(name), int(port)
+
+
+def _print_status(status: WorldStatus, output: str) -> None:
+    if output == "json":
+        print_json(status)
+        return
+    print_table(
+        ("service", "state", "address", "pid"),
+        [(one.service, one.state, one.address or "", str(one.pid or "")) for one in status.services],
+    )
+    until = "until `headgate world down`" if status.pinned else f"while a command uses it ({status.leases} now)"
+    click.echo(f"\n{status.folder} runs {until}\nlogs: {Path(status.folder) / 'logs'}")
+    if any(one.service == "postgres" and one.pid for one in status.services):
+        click.echo(f"PostgreSQL's password: {Path(status.folder) / 'secrets' / 'postgres'}")
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Shows progress: on a terminal in one line that disappears, otherwise line by line."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda line: click.echo(line, err=True)
+        return
+    with console.status("opening the world") as shown:
+        yield lambda line: shown.update(line)

@@ -19,7 +19,7 @@ COMMANDS = {
     "serve": ("headgate.cli.serve", "serve", "Run the engine: accept statements, and keep tasks running."),
     "sql": ("headgate.cli.commands", "sql", "Send statements, or open a shell for them."),
     "test": ("headgate.cli.test", "test", "Run executable specs."),
-    "world": ("headgate.cli.world", "world", "Start, stop and show an embedded world."),
+    "world": ("headgate.cli.commands", "world", "Start, stop and show an embedded world."),
 }
 
 # Exit status by family of errors. Any other failure is 1; click uses 2 for wrong usage.

@@ -123,6 +123,7 @@ class EngineServer:
         self._files = QuarantineFiles(
             f"{settings.warehouse_address(home).rstrip('/')}/quarantine", settings.quarantine.in_catalog
         )
+        self._views = f"{settings.warehouse_address(home).rstrip('/')}/views"
         self._spark_died = threading.Event()
         self._token = secrets.token_urlsafe(32)
         self._url = ""
@@ -219,7 +220,14 @@ class EngineServer:
     def _open(self, project: Project) -> Engine:
         slots = self._settings.spark.real_time_slots
         return Engine(
-            project, self._spark, self._queries, self._on_spark_death, self._on_lease_lost, self._files, slots
+            project,
+            self._spark,
+            self._queries,
+            self._on_spark_death,
+            self._on_lease_lost,
+            self._files,
+            slots,
+            self._views,
         )
 
 

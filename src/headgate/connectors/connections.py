@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, NoReturn, Protocol, TypeAlias, TypeVar
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import DependencyKind, Object, definition_of
 from headgate.catalog.secrets import Secret, SecretSource
+from headgate.connectors.elasticsearch import SearchClient
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, pem_text, reveal_options
+from headgate.connectors.postgres import PostgresDatabase
 from headgate.errors import InternalError
 from headgate.registry.client import RegistryClient
 from headgate.registry.transport import Credentials, Tls
@@ -48,6 +50,8 @@ class Connections:
         self._embedded = embedded
         self._kafka: _Clients[KafkaCluster] = _Clients()
         self._registries: _Clients[RegistryClient] = _Clients()
+        self._databases: _Clients[PostgresDatabase] = _Clients()
+        self._searches: _Clients[SearchClient] = _Clients()
 
     def kafka(self, catalog: Catalog, server: ConnectionRef) -> KafkaCluster:
         """The client of a Kafka connection. It connects when it is first used."""
@@ -59,9 +63,24 @@ class Connections:
         key = _client_key(catalog, server)
         return self._registries.get(key, lambda: registry_client(self._options_of(catalog, server, "URL")))
 
+    def postgres(self, catalog: Catalog, server: ConnectionRef) -> PostgresDatabase:
+        """The database of a PostgreSQL connection."""
+        key = _client_key(catalog, server)
+        return self._databases.get(key, lambda: PostgresDatabase(self._options_of(catalog, server, "URL")))
+
+    def elasticsearch(self, catalog: Catalog, server: ConnectionRef) -> SearchClient:
+        """The client of an Elasticsearch connection. It connects when it is first used."""
+        key = _client_key(catalog, server)
+        return self._searches.get(key, lambda: search_client(self._options_of(catalog, server, "URL")))
+
     def of(self, catalog: Catalog) -> Clients:
         """The clients of this catalog's connections."""
-        return _BoundClients(partial(self.kafka, catalog), partial(self.registry, catalog))
+        return _BoundClients(
+            partial(self.kafka, catalog),
+            partial(self.registry, catalog),
+            partial(self.postgres, catalog),
+            partial(self.elasticsearch, catalog),
+        )
 
     def options(
         self, catalog: Catalog, kafka: Iterable[ConnectionRef], registries: Iterable[ConnectionRef]
@@ -118,6 +137,8 @@ class Connections:
         """Close the clients that hold connections open."""
         for registry in self._registries.opened():
             registry.close()
+        for search in self._searches.opened():
+            search.close()
 
 
 def _check_service(system: ConnectionSystem, options: ConnectionOptions) -> None:
@@ -127,6 +148,11 @@ def _check_service(system: ConnectionSystem, options: ConnectionOptions) -> None
     elif system == "CONFLUENT SCHEMA REGISTRY":
         with registry_client(options) as registry:
             registry.types()
+    elif system == "POSTGRES":
+        PostgresDatabase(options).check()
+    elif system == "ELASTICSEARCH":
+        with search_client(options) as search:
+            search.check()
 
 
 class _Clients(Generic[Client]):
@@ -179,13 +205,23 @@ class Clients(Protocol):
 
     def registry(self, server: ConnectionRef) -> RegistryClient: ...
 
+    def postgres(self, server: ConnectionRef) -> PostgresDatabase: ...
+
+    def elasticsearch(self, server: ConnectionRef) -> SearchClient: ...
+
+
+def _not_here(server: ConnectionRef) -> NoReturn:
+    raise InternalError(f"connection {server} is not opened in this process")
+
 
 @dataclass(frozen=True, slots=True)
 class _BoundClients:
-    """``Clients`` made of two functions."""
+    """``Clients`` made of functions. A process that only reads has no databases and no indexes."""
 
     kafka: Callable[[ConnectionRef], KafkaCluster]
     registry: Callable[[ConnectionRef], RegistryClient]
+    postgres: Callable[[ConnectionRef], PostgresDatabase] = _not_here
+    elasticsearch: Callable[[ConnectionRef], SearchClient] = _not_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +255,23 @@ class SharedClients:
 
 def registry_client(options: ConnectionOptions) -> RegistryClient:
     """A client of the schema registry from the options of a connection."""
-    username = options.get("USERNAME")
-    credentials = Credentials(username, options.get("PASSWORD") or "") if username is not None else None
     # The HTTP library takes keys and certificates as files only. It reads them once, when the client is made.
     with tempfile.TemporaryDirectory(prefix="headgate-") as folder:  # with mode 0700
         tls = _tls(options, Path(folder))
-        return RegistryClient([options.need("URL")], credentials=credentials, tls=tls)
+        return RegistryClient([options.need("URL")], credentials=_credentials(options), tls=tls)
+
+
+def search_client(options: ConnectionOptions) -> SearchClient:
+    """A client of Elasticsearch or OpenSearch from the options of a connection. Raises InvalidOption."""
+    url = options.need("URL")
+    with tempfile.TemporaryDirectory(prefix="headgate-") as folder:
+        tls = _tls(options, Path(folder))
+        return SearchClient(url, _credentials(options), tls, connection=options.connection)
+
+
+def _credentials(options: ConnectionOptions) -> Credentials | None:
+    username = options.get("USERNAME")
+    return Credentials(username, options.get("PASSWORD") or "") if username is not None else None
 
 
 def _tls(options: ConnectionOptions, folder: Path) -> Tls | None:

@@ -1,4 +1,4 @@
-"""What can go wrong with the systems outside: CON-01xx connections, CON-02xx Kafka."""
+"""What can go wrong with the systems outside: CON-01xx connections, CON-02xx Kafka, CON-03xx PostgreSQL."""
 
 from __future__ import annotations
 
@@ -101,3 +101,51 @@ class KafkaFailed(ConnectorError, code="CON-0205"):
     reason: str
     MESSAGE = "could not {what}"
     DETAIL = "{reason}"
+
+
+class PostgresUnreachable(ConnectorError, code="CON-0301"):
+    """PostgreSQL does not answer, or ended the connection."""
+
+    retryable = True
+    address: str
+    reason: str
+    MESSAGE = "could not reach PostgreSQL at {address}"
+    DETAIL = "{reason}"
+    HINT = (
+        "Check the address and that the server runs. CREATE CONNECTION … WITH (VALIDATE = false) creates the connection "
+        "without asking the server."
+    )
+
+
+class PostgresRefusedLogin(ConnectorError, code="CON-0302"):
+    """PostgreSQL answers and does not accept the user, the password, the database or the way of encryption."""
+
+    address: str
+    reason: str
+    MESSAGE = "PostgreSQL at {address} refused the login"
+    DETAIL = "{reason}"
+    HINT = "Check DATABASE, USER, PASSWORD and SSL MODE of the connection."
+
+
+class PostgresTooOld(ConnectorError, code="CON-0303"):
+    """The server is older than the oldest version that is supported.
+
+    Cure: Use a newer server.
+    """
+
+    address: str
+    version: str
+    oldest: str
+    MESSAGE = "PostgreSQL at {address} has version {version}, and {oldest} is the oldest that is supported"
+
+
+class PostgresFailed(ConnectorError, code="CON-0304"):
+    """PostgreSQL answers a statement of Headgate with an error.
+
+    Cure: Look up the SQLSTATE, and read the log of the server.
+    """
+
+    address: str
+    reason: str
+    sqlstate: str
+    MESSAGE = "PostgreSQL at {address} refused a statement: {reason} (SQLSTATE {sqlstate})"

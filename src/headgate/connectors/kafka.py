@@ -32,6 +32,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from headgate.connectors import errors
+from headgate.connectors.kafka_rows import Record, RecordProducer
 from headgate.connectors.options import ConnectionOptions, pem_text
 from headgate.errors import similar_names
 
@@ -97,6 +98,7 @@ class KafkaCluster:
         self.brokers = _brokers(options)
         self._admin: AdminClient | None = None
         self._making_admin = threading.Lock()
+        self._producer: RecordProducer | None = None
         self._refused_login: str | None = None  # the broker's reason, until a request succeeds
 
     def __repr__(self) -> str:
@@ -306,6 +308,15 @@ class KafkaCluster:
             if time.monotonic() >= deadline:
                 raise errors.BrokerUnreachable(self.brokers, f'Partitions of topic "{name}" have no leader.')
             time.sleep(0.05)
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write records, each with its topic. Returns when all are acknowledged."""
+        with self._making_admin:
+            producer = self._producer = self._producer or RecordProducer(self.librdkafka())
+        try:
+            producer.write(records)
+        except KafkaException as error:
+            raise self.failure("write the rows", error, records[0][0]) from error
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Raises TopicNotFound. The broker forgets it a moment later."""

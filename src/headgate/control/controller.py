@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
 
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import TaskStateSet
 from headgate.catalog.errors import CatalogError, LeaseLost
 from headgate.catalog.graph import upstream
 from headgate.catalog.objects import DesiredTaskState
@@ -21,8 +23,10 @@ from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.connectors.connections import Clients, Connections
 from headgate.control.definitions import task_definition
+from headgate.control.view_tasks import new_view_task
 from headgate.errors import HeadgateError
-from headgate.plan.definitions import TaskDefinition
+from headgate.plan.definitions import TargetDefinition, TaskDefinition
+from headgate.plan.target_definitions import IndexDefinition, TableDefinition
 from headgate.runtime.entry import ScheduledTask
 from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskNotRunning
 from headgate.runtime.failures import own_error
@@ -32,13 +36,18 @@ from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.realtime import RealTimeTask
 from headgate.runtime.replay import Replayed, replay
 from headgate.runtime.scheduler import Jobs, Scheduler
+from headgate.runtime.search_task import search_task
 from headgate.runtime.sink_task import sink_task
 from headgate.runtime.source import Follow
+from headgate.runtime.table_task import table_task
+from headgate.runtime.targets.table_errors import ColumnsIncompatible
 from headgate.runtime.task import Task
+from headgate.runtime.views.view_task import ViewFiles
 from headgate.sql.statement import Kind
 
 log = logging.getLogger(__name__)
 
+_RUN = (Kind.SINK, Kind.MATERIALIZATION, Kind.MATERIALIZED_VIEW)  # kinds whose tasks this engine runs
 EVERY = 0.5  # seconds between two looks at what nobody tells: retries that are due, and how far tasks are behind
 LONGEST_WAIT = 30.0  # seconds between two attempts to start a task
 MOST_SPARK_DEATHS = 8  # attempts at one batch that end Spark; it has a 64th of its first size then
@@ -47,7 +56,7 @@ REPLAY_TIMEOUT = 60.0  # seconds that a statement waits for a task that is about
 
 
 class MakeTask(Protocol):
-    """Makes the task of a sink: see `sink_task`."""
+    """Makes a task: see `sink_task`."""
 
     def __call__(
         self,
@@ -56,6 +65,22 @@ class MakeTask(Protocol):
         store: LedgerStore,
         *,
         files: QuarantineFiles | None,
+        guard: Callable[[], None],
+        on_notice: Callable[[str], None],
+    ) -> Task: ...
+
+
+class MakeSinkTask(Protocol):
+    """Makes the task of a sink, which may read a materialized view: see `sink_task`."""
+
+    def __call__(
+        self,
+        definition: TaskDefinition,
+        clients: Clients,
+        store: LedgerStore,
+        *,
+        files: QuarantineFiles | None,
+        views: ViewFiles | None,
         guard: Callable[[], None],
         on_notice: Callable[[str], None],
     ) -> Task: ...
@@ -93,22 +118,24 @@ class Controller:
         folder: Path,
         *,
         files: QuarantineFiles | None = None,
+        views: ViewFiles | None = None,
         follow: Follow,
         catch_up: Callable[[int], bool] = lambda _: False,
         check: Callable[[], None] = lambda: None,
         spark_death: Callable[[], str | None] = lambda: None,
         on_spark_death: Callable[[], None] = lambda: None,
         on_lease_lost: Callable[[CatalogError], None] = lambda _: None,
-        make_task: MakeTask = sink_task,
+        make_task: MakeSinkTask = sink_task,
         queries: LiveQueries | None = None,
     ) -> None:
         """``queries`` runs tasks in real time; without it all run in micro-batches. ``follow`` takes new schemas of a source into the catalog. ``catch_up`` gives a sink the schema that it was refused
         before, if it can. ``check`` raises if this engine may not write any more. ``folder`` is where the engine keeps its
-        state, ``files`` where tasks put many bad records. ``spark_death`` is asked all the time why Spark has ended, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
+        state, ``files`` where tasks put many bad records, ``views`` where materialized views are stored. ``spark_death`` is asked all the time why Spark has ended, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
         self._store = store
         self._connections = connections
         self._folder = folder
         self._files = files
+        self._views = views
         self._follow = follow
         self._catch_up = catch_up
         self._check = check
@@ -155,6 +182,11 @@ class Controller:
     def wake(self) -> None:
         """Look at the catalog now."""
         self._wake.set()
+
+    def is_behind(self) -> bool:
+        """Whether a query in real time may still write as the catalog was before its last change."""
+        unseen = self._queries is not None and self._store.load().version != self._reconciled
+        return (unseen and self._queries is not None and self._queries.is_any_running) or self._scheduler.ends_queries()
 
     def replay(self, task: int, name: str) -> Replayed:
         """Send a task's quarantined records through again, between two of its batches. Waits for a task that is starting, and
@@ -266,11 +298,11 @@ class Controller:
 
     def reconcile(self, catalog: Catalog) -> None:
         """Start, replace and stop tasks until those run that the catalog wants."""
-        sinks = {id_: wish for id_, wish in catalog.desired.items() if catalog.get(id_).kind is Kind.SINK}
-        for id_ in [known for known in self._tasks if known not in sinks]:
+        wanted = {id_: wish for id_, wish in catalog.desired.items() if catalog.get(id_).kind in _RUN}
+        for id_ in [known for known in self._tasks if known not in wanted]:
             self._scheduler.remove(id_, cancel=True)
             del self._tasks[id_]
-        for id_, wish in sinks.items():
+        for id_, wish in wanted.items():
             if wish is DesiredTaskState.PAUSED:
                 self._pause(id_, catalog)
             else:
@@ -285,7 +317,7 @@ class Controller:
             self._set_state(self._tasks[id_], State.DISABLED)
 
     def _prepare(self, id_: int, catalog: Catalog) -> None:
-        """Make a task for a sink that should run, has none for its present definition, and does not wait."""
+        """Make a task for a sink or view that should run, has none for its present definition, and does not wait."""
         signature = _signature(catalog, id_)
         managed = self._tasks.get(id_)
         if managed is None or managed.signature != signature:
@@ -306,7 +338,7 @@ class Controller:
         except SinkCannotFollow as error:
             self._fail_unless_caught_up(id_, managed, error)
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
-            self._fail(id_, managed, own_error(error, f'sink "{catalog.get(id_).name}"'))
+            self._fail(id_, managed, own_error(error, f'{catalog.get(id_).kind} "{catalog.get(id_).name}"'))
 
     def _ends_spark(self, id_: int, catalog: Catalog) -> BatchEndsSpark | None:
         """Why a task must not start again: its batch ended Spark too often, and all other tasks with it. The attempts are then
@@ -317,10 +349,34 @@ class Controller:
         self._store.save_mark(id_, replace(mark, attempts=0))
         return BatchEndsSpark(catalog.get(id_).name, mark.attempts)
 
-    def _new_task(self, id_: int, catalog: Catalog) -> tuple[Task | RealTimeTask, str]:
+    def _maker(self, target: TargetDefinition) -> MakeTask:
+        """What makes the task of a target."""
+        match target:
+            case TableDefinition():
+                return table_task
+            case IndexDefinition():
+                return search_task
+            case _:
+                return partial(self._make_task, views=self._views)
+
+    def _new_task(self, id_: int, catalog: Catalog) -> tuple[Task | RealTimeTask, str | None]:
         """The task, and which way it runs."""
+        entry = catalog.get(id_)
+        if entry.kind is Kind.MATERIALIZED_VIEW:
+            return self._new_view(id_, catalog), None
+        return self._new_sink(id_, catalog)
+
+    def _new_view(self, id_: int, catalog: Catalog) -> Task:
+        assert self._views is not None, "materialized views need storage"
+        return new_view_task(
+            catalog, catalog.get(id_), self._connections.of(catalog), self._store, self._views,
+            files=self._files, guard=self._check, on_notice=lambda text: self._notice(id_, text),
+        )  # fmt: skip
+
+    def _new_sink(self, id_: int, catalog: Catalog) -> tuple[Task | RealTimeTask, str]:
         definition = task_definition(catalog, catalog.get(id_))
-        task = self._make_task(
+        make = self._maker(definition.sink)
+        task = make(
             definition,
             self._connections.of(catalog),
             self._store,
@@ -381,6 +437,8 @@ class Controller:
             log.warning("task %s: %s", id_, error)
         managed.task, managed.error, managed.since = None, error, datetime.now(UTC)
         managed.failures += 1
+        if isinstance(error, ColumnsIncompatible) and error.disables:
+            self._disable(id_, error)
         if isinstance(error, SparkGone) and not self._spark_ends():
             self._on_spark_death()
         if error.retryable:
@@ -390,6 +448,11 @@ class Controller:
         else:
             managed.halted_at = catalog.version
             self._set_state(managed, State.HALTED)
+
+    def _disable(self, id_: int, error: HeadgateError) -> None:
+        """Pause a task as its statement wants it for a change that its target cannot follow."""
+        self._notice(id_, f"The task is disabled: {error.message()}.")
+        self._store.commit([TaskStateSet(id_, DesiredTaskState.PAUSED)], cause="incompatible schema change")
 
     def _spark_ends(self) -> bool:
         """Whether Spark's process has ended, which may show a moment later than in the connection to it. Then the next look

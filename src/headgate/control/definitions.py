@@ -7,36 +7,43 @@ followed a schema change, raises here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Column, Object, definition_of
+from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.plan import definitions as d
 from headgate.plan.chain import chain_of, valid_query
 from headgate.plan.errors import NotSupportedYet
+from headgate.plan.exact_numbers import with_exact_numbers
 from headgate.plan.impact import check_sink_schemas, needed_sink
 from headgate.plan.latency import choose_latency
+from headgate.plan.materializations import existing_materialization
+from headgate.plan.materialized_views import materialized, materialized_definition
+from headgate.plan.reading import layout_of
 from headgate.plan.relations import (
     analyse_query,
+    key_columns,
     names_hidden_columns,
     query_relation,
     relations_read,
     system_relations_read,
 )
 from headgate.plan.sink import with_own_schemas
-from headgate.plan.source import plan_source
+from headgate.plan.stored_copies import with_old_rows
+from headgate.plan.target_definitions import TableDefinition
 from headgate.resolve.statements import kafka_server, registry_server, topic_name
+from headgate.resolve.streams import read_statement
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.render import print_type
 from headgate.schema.types import Bigint, Decimal, Enum, Field, Integer, Record, Text, Type, Uuid, plain
 from headgate.sql.formats import Format
-from headgate.sql.query.positioned_sql import positioned_sql
+from headgate.sql.materializations import CreateMaterialization
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
-from headgate.sql.query.tree_sql import View, marked_sql
+from headgate.sql.query.tree_sql import View, marked_sql, positioned_sql
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
@@ -45,14 +52,14 @@ from headgate.sql.statement import Kind, Query
 
 def source_definition(source: Object) -> d.SourceDefinition:
     """How and where a source is read."""
-    statement = definition_of(source, CreateSource)
+    statement = read_statement(source)
     formats = statement.formats
     return d.SourceDefinition(
         source.id,
         source.name,
         topic_name(statement.kafka),
         kafka_server(statement.kafka),
-        plan_source(statement),
+        layout_of(source),
         _registry(formats.key or formats.value),
         _registry(formats.value),
         _start_offsets(statement),
@@ -72,7 +79,62 @@ def _start_offsets(statement: CreateSource) -> dict[int, int]:
     return dict(enumerate(given)) if isinstance(given, tuple) else {}
 
 
-def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
+def task_definition(catalog: Catalog, task: Object) -> d.TaskDefinition:
+    """Everything that a task needs."""
+    return materialization_task(catalog, task) if task.kind is Kind.MATERIALIZATION else sink_task(catalog, task)
+
+
+def materialization_task(catalog: Catalog, entry: Object) -> d.TaskDefinition:
+    """Everything that the task of a materialization needs. Raises whatever keeps its target from following its relation."""
+    planned = existing_materialization(catalog, entry)
+    relation = catalog.get(planned.relation)
+    chain = _chain(catalog, relation, [column.name for column in relation.columns if column.key])
+    statement = definition_of(entry, CreateMaterialization)
+    written = (statement.fields and statement.fields.sql(), statement.with_options.nested) if planned.key else None
+    keys = (chain.source.id, planned.key, statement.with_options.seed_backfill)
+    rows = (planned.relation, _written_views(catalog, chain.relations), written) if planned.key else ()
+    name = d.DefinitionName(_hash(keys), _hash(rows)).text
+    one = "a transaction of the target" if isinstance(planned, TableDefinition) else "some bulks of documents"
+    latency = d.Latency("micro-batch", f"a batch is {one}")
+    source = chain.source
+    if isinstance(planned, TableDefinition):
+        source, planned = with_exact_numbers(source, planned)
+    return d.TaskDefinition(
+        entry.id, entry.name, source, chain.relations, planned, chain.key, name, chain.marked, chain.positioned, latency,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """What lies between a source and a task, for the runtime."""
+
+    source: d.SourceDefinition
+    relations: d.Relations
+    key: dict[str, str]
+    marked: str | None
+    positioned: str | None
+
+
+def _chain(catalog: Catalog, relation: Object, keys: Sequence[str]) -> _Chain:
+    """The chain below a relation that is written by these key columns."""
+    relations = relation_definitions(catalog, [relation.id])
+    source = relations[chain_of(catalog, relation.id).source.id]
+    assert isinstance(source, d.SourceDefinition)
+    by_name = {column.name: column for column in relation.columns}
+    key = (
+        {}
+        if source.layout.envelope == "NONE"
+        else {k: _source_column(catalog, relation, by_name[k]).name for k in keys}
+    )
+    views = _views(catalog, relation.id, relations)
+    columns = [column.name for column in source.layout.columns]
+    trees = [tree for _, tree in views]
+    marked = marked_sql(d.spark_name(source.id), columns, trees, tuple(key), d.PRESENT) if key else None
+    positioned = positioned_sql(d.spark_name(source.id), [d.spark_name(id_) for id_, _ in views], trees, d.AT)
+    return _Chain(source, relations, key, marked, positioned)
+
+
+def sink_task(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns, and
     SinkKeyChanges if its keys would have other bytes."""
     needed = needed_sink(catalog, sink)
@@ -80,23 +142,35 @@ def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     planned = with_own_schemas(needed, statement)
     if missing := check_sink_schemas(sink, needed, planned):
         raise SinkCannotFollow(sink.name, missing)
-    relations = relation_definitions(catalog, [planned.relation])
-    chain = chain_of(catalog, planned.relation)
-    source = relations[chain.source.id]
-    assert isinstance(source, d.SourceDefinition)
-    key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
-    definition = _definition_name(catalog, planned, source.id, relations)
-    views = _views(catalog, planned.relation, relations)
-    columns = [column.name for column in source.layout.columns]
-    trees = [tree for _, tree in views]
-    marked = marked_sql(d.spark_name(source.id), columns, trees, tuple(key), d.PRESENT) if key else None
-    names = [d.spark_name(id_) for id_, _ in views]
-    positioned = positioned_sql(d.spark_name(source.id), names, trees, d.AT)
-    latency = choose_latency(catalog, statement, planned, source.layout, chain)
+    below = with_old_rows(catalog, chain_of(catalog, planned.relation), statement)
+    if below.source.kind is Kind.MATERIALIZED_VIEW:
+        return _over_view(catalog, sink, planned, below.source)
+    relation = catalog.get(planned.relation)
+    keys = planned.key.columns if planned.envelope == "UPSERT" and planned.key is not None else ()
+    chain = _chain(catalog, relation, keys)
+    definition = _definition_name(catalog, planned, chain.source.id, chain.relations)
+    latency = choose_latency(catalog, statement, planned, chain.source.layout, below)
+    source = _from_snapshot(chain.source, sink)
     return d.TaskDefinition(
-        sink.id, sink.name, _from_snapshot(source, sink), relations, planned, key, catalog.version, definition, marked,
-        positioned, latency,
+        sink.id, sink.name, source, chain.relations, planned, chain.key, definition, chain.marked, chain.positioned, latency,
     )  # fmt: skip
+
+
+def _over_view(catalog: Catalog, sink: Object, planned: d.SinkDefinition, view: Object) -> d.TaskDefinition:
+    """The task of a sink that is fed from the changes of a materialized view."""
+    relations = relation_definitions(catalog, [planned.relation, view.id])
+    source = relations[view.id]
+    assert isinstance(source, d.MaterializedDefinition)
+    key = {} if source.appends else _source_key(catalog, planned)
+    relation = catalog.get(planned.relation)
+    event_key = tuple(key_columns(relation)) if planned.old_rows and relation.growth is Growth.KEYED else ()
+    definition = _definition_name(catalog, planned, source.id, relations)
+    latency = choose_latency(
+        catalog, definition_of(sink, CreateSink), planned, None, chain_of(catalog, planned.relation)
+    )
+    return d.TaskDefinition(
+        sink.id, sink.name, source, relations, planned, key, definition, latency=latency, event_key=event_key
+    )
 
 
 def _views(catalog: Catalog, relation: int, relations: d.Relations) -> list[tuple[int, View]]:
@@ -120,10 +194,15 @@ def _from_snapshot(source: d.SourceDefinition, sink: Object) -> d.SourceDefiniti
 def _definition_name(catalog: Catalog, sink: d.SinkDefinition, source: int, relations: Iterable[int]) -> str:
     """A name that changes when a view is replaced, and when the sink reads another relation or has other keys. It is made from
     the statements as written, which RENAME and schema changes do not touch."""
-    written = [(id_, catalog.get(id_).statement) for id_ in sorted(relations)]
-    views = [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW]
+    views = _written_views(catalog, relations)
     keys = None if sink.key is None else sink.key.schema_id or sink.key.schema or _text_types(sink.key.record)
     return d.DefinitionName(_hash((source, keys)), _hash((sink.relation, views))).text
+
+
+def _written_views(catalog: Catalog, relations: Iterable[int]) -> list[tuple[int, str]]:
+    """The statements of the views among these relations, as they were written."""
+    written = [(id_, catalog.get(id_).statement) for id_ in sorted(relations)]
+    return [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW]
 
 
 def _text_types(key: Record) -> tuple[str, ...]:
@@ -151,14 +230,17 @@ def _source_key(catalog: Catalog, sink: d.SinkDefinition) -> dict[str, str]:
     """Each key column of an UPSERT sink, and the column of the source that it comes from."""
     if sink.envelope != "UPSERT" or sink.key is None:
         return {}
-    columns = {column.name: column for column in catalog.get(sink.relation).columns}
-    return {name: _source_column(catalog, columns[name]).name for name in sink.key.columns}
+    relation = catalog.get(sink.relation)
+    columns = {column.name: column for column in relation.columns}
+    return {name: _source_column(catalog, relation, columns[name]).name for name in sink.key.columns}
 
 
-def _source_column(catalog: Catalog, column: Column) -> Column:
-    """The source's column that a column is a plain projection of, through any number of views."""
-    while (above := _column(catalog, column.origin)) is not None:
-        column = above
+def _source_column(catalog: Catalog, relation: Object, column: Column) -> Column:
+    """The column of the source, or of the materialized view, that a column is a plain projection of, through any number of
+    views."""
+    while relation.kind is Kind.VIEW and (above := _column(catalog, column.origin)) is not None:
+        assert column.origin is not None
+        relation, column = catalog.get(column.origin.object), above
     return column
 
 
@@ -187,11 +269,13 @@ def relation_definitions(catalog: Catalog, ids: Iterable[int]) -> dict[int, d.Re
 
 def _relation(catalog: Catalog, relation: Object) -> d.RelationDefinition:
     match relation.kind:
-        case Kind.SOURCE:
+        case Kind.SOURCE | Kind.STREAM | Kind.TABLE:
             return source_definition(relation)
         case Kind.VIEW:
             query = query_definition(valid_query(catalog, relation))
             return d.ViewDefinition(relation.id, relation.name, query, tuple(c.name for c in relation.columns))
+        case Kind.MATERIALIZED_VIEW:
+            return materialized_definition(catalog, relation, materialized(catalog, relation))
         case _:
             raise NotSupportedYet(f"reading a {relation.kind}")
 

@@ -10,30 +10,47 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar, assert_never
 
 from headgate.catalog.changes import Change, DefinitionChanged, ObjectCreated
 from headgate.connectors.connections import Clients
+from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
+from headgate.control.index_effects import Indexes, IndexReleases
+from headgate.control.table_effects import Releases, Tables
 from headgate.errors import HeadgateError, InternalError
-from headgate.plan.plans import CreateTopic, Effect, RegisterSchema, SetCompatibility
+from headgate.plan.plans import (
+    CreateTopic,
+    DeleteTopic,
+    Effect,
+    ProvisionIndex,
+    ProvisionTable,
+    RegisterSchema,
+    ReleaseIndex,
+    ReleaseTable,
+    ReuseSchema,
+    SetCompatibility,
+)
 from headgate.plan.sink_option_errors import TopicDiffers
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import IncompatibleSchema, SchemaNotFound, SubjectDeleted, SubjectNotFound
-from headgate.registry.schemas import to_register
+from headgate.registry.schemas import Schema, to_register
+from headgate.resolve.stream_errors import SchemaGotOtherId
 from headgate.schema.written import CompatibilityLevel
 from headgate.sql.formats import Format, Formats
 from headgate.sql.registry_formats import FrozenSchema, PendingId, RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Create
+from headgate.sql.streams import CreateStream, CreateStreamAs
 
 log = logging.getLogger(__name__)
 
 E = TypeVar("E", contravariant=True)
 D = TypeVar("D")
+Defined = TypeVar("Defined", bound=Create)
 
 
 class EffectHandler(Protocol[E, D]):
@@ -160,9 +177,77 @@ def _version(registry: RegistryClient, effect: RegisterSchema) -> int | None:
         return None
 
 
+class ReusedSchemas:
+    """Registers schemas that have an id for further subjects. ``do`` returns the version if the subject did not have it."""
+
+    def check(self, effect: ReuseSchema, clients: Clients) -> None:
+        """Raises IncompatibleSchema if the subject would refuse the schema."""
+        registry = clients.registry(effect.connection)
+        try:
+            verdict = registry.compatibility(effect.subject, _by_id(registry, effect))
+        except (SubjectNotFound, SubjectDeleted):
+            return
+        if not verdict.is_compatible:
+            raise IncompatibleSchema(effect.subject, tuple(verdict.messages))
+
+    def do(self, effect: ReuseSchema, clients: Clients) -> Schema | None:
+        registry = clients.registry(effect.connection)
+        schema = _by_id(registry, effect)
+        new = None if _has_version(registry, effect.subject, schema) else schema
+        try:
+            found = registry.register(effect.subject, schema)
+        except HeadgateError:
+            # A registry that does not answer may have registered the schema all the same.
+            _undo(self, effect, new, clients)
+            raise
+        if found != effect.schema.id:
+            _undo(self, effect, new, clients)
+            raise SchemaGotOtherId(effect.subject, effect.schema.id or 0, found)
+        return new
+
+    def undo(self, effect: ReuseSchema, done: Schema | None, clients: Clients) -> None:
+        """Deletes the version softly if we registered it."""
+        registry = clients.registry(effect.connection)
+        version = None if done is None else _has_version(registry, effect.subject, done)
+        if version is not None:
+            registry.delete_version(effect.subject, version)
+
+
+def _by_id(registry: RegistryClient, effect: ReuseSchema) -> Schema:
+    assert effect.schema.id is not None
+    return registry.schema_by_id(effect.schema.id)
+
+
+def _has_version(registry: RegistryClient, subject: str, schema: Schema) -> int | None:
+    """The version of the subject that has the schema."""
+    try:
+        return registry.look_up(subject, schema).version
+    except (SubjectNotFound, SubjectDeleted, SchemaNotFound):
+        return None
+
+
+class DeletedTopics:
+    """Deletes topics and their subjects. What is gone already is no error, so that a statement can be sent again."""
+
+    def check(self, effect: DeleteTopic, clients: Clients) -> None:
+        clients.kafka(effect.connection).topics([effect.topic])
+
+    def do(self, effect: DeleteTopic, clients: Clients) -> None:
+        with suppress(TopicNotFound):
+            clients.kafka(effect.connection).delete_topic(effect.topic)
+        for registry, subject in effect.subjects:
+            with suppress(SubjectNotFound, SubjectDeleted):
+                clients.registry(registry).delete_subject(subject)
+
+    def undo(self, effect: DeleteTopic, done: None, clients: Clients) -> None:
+        log.warning("topic %s stays deleted", effect.topic)
+
+
 # all effects of a statement
 
-_TOPICS, _LEVELS, _SCHEMAS = Topics(), Levels(), Schemas()
+_TOPICS, _LEVELS, _SCHEMAS, _REUSED, _DELETED = Topics(), Levels(), Schemas(), ReusedSchemas(), DeletedTopics()
+_TABLES, _RELEASES = Tables(), Releases()
+_INDEXES, _INDEX_RELEASES = Indexes(), IndexReleases()
 
 SchemaIds = Mapping[PendingId, int]
 
@@ -175,6 +260,18 @@ def check_effect(effect: Effect, clients: Clients) -> None:
             _LEVELS.check(effect, clients)
         case RegisterSchema():
             _SCHEMAS.check(effect, clients)
+        case ProvisionTable():
+            _TABLES.check(effect, clients)
+        case ReleaseTable():
+            _RELEASES.check(effect, clients)
+        case ProvisionIndex():
+            _INDEXES.check(effect, clients)
+        case ReleaseIndex():
+            _INDEX_RELEASES.check(effect, clients)
+        case ReuseSchema():
+            _REUSED.check(effect, clients)
+        case DeleteTopic():
+            _DELETED.check(effect, clients)
         case _:
             assert_never(effect)
 
@@ -196,6 +293,18 @@ def effects_done(effects: Sequence[Effect], clients: Clients) -> Iterator[Schema
                     registered, back = _do(_SCHEMAS, effect, clients)
                     undo.append(back)
                     ids[effect.id] = registered.id
+                case ProvisionTable():
+                    _TABLES.do(effect, clients)
+                case ReleaseTable():
+                    _RELEASES.do(effect, clients)
+                case ProvisionIndex():
+                    _INDEXES.do(effect, clients)
+                case ReleaseIndex():
+                    _INDEX_RELEASES.do(effect, clients)
+                case ReuseSchema():
+                    undo.append(_do(_REUSED, effect, clients)[1])
+                case DeleteTopic():
+                    undo.append(_do(_DELETED, effect, clients)[1])
                 case _:
                     assert_never(effect)
         yield ids
@@ -233,7 +342,9 @@ def with_schema_ids(change: Change, ids: SchemaIds) -> Change:
             return change
 
 
-def _filled(definition: Create, ids: SchemaIds) -> Create:
+def _filled(definition: Defined, ids: SchemaIds) -> Defined:
+    if isinstance(definition, CreateStream | CreateStreamAs) and definition.reads is not None:
+        return replace(definition, reads=_filled(definition.reads, ids))
     if not isinstance(definition, CreateSource | CreateSink):
         return definition
     value, key = definition.formats.value, definition.formats.key

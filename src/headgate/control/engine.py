@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from headgate.catalog.changes import ObjectCreated
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import DEFAULT_PATH, find, parent_and_name
 from headgate.catalog.objects import Object
+from headgate.catalog.positions import KafkaPosition, LogPosition, Position, Positions
 from headgate.catalog.store.lease import Heartbeat
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
@@ -23,8 +25,11 @@ from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition
 from headgate.control.executor import Executor
 from headgate.control.schema_changes import SchemaChanges
+from headgate.control.subscriptions import follow
+from headgate.control.view_cleaner import remove_dropped_views
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
+from headgate.plan.plans import FollowChanges
 from headgate.runtime import query as query_answers
 from headgate.runtime.live_queries import LiveQueries
 from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineCleaner, QuarantineFiles
@@ -33,6 +38,7 @@ from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
 from headgate.runtime.session import Spark, SparkJobs
 from headgate.runtime.source import SourceReader
+from headgate.runtime.views.view_task import ViewFiles
 from headgate.schema.types import Type
 from headgate.sql import connections
 from headgate.sql.query.scope import AnalysedQuery
@@ -40,6 +46,7 @@ from headgate.sql.statement import Kind, ObjectName, Query, print_statement
 from headgate.text.cursor import Identifier
 
 QUARANTINE = "headgate_catalog.quarantine"
+CHANGE_TIMEOUT = 15.0  # seconds that a statement waits for queries in real time that it has changed
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
 
@@ -67,14 +74,16 @@ class Engine:
         fenced: Callable[[CatalogError], None] = lambda _: None,
         files: QuarantineFiles | None = None,
         real_time_slots: int = 0,
+        views: str | None = None,
     ) -> None:
         """``queries`` runs SELECTs. ``real_time_slots`` are those of Spark's that tasks in real time may hold. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
         the lease of the catalog is lost: it must end this process and Spark at once. ``files`` is where many bad records
-        go; by default it is a folder of the project."""
+        go, and ``views`` is the address of materialized views; by default both are folders of the project."""
         self.project = project
         self._spark = spark
         self._queries = queries
         self._files = files or QuarantineFiles(str(project.state / "warehouse" / "quarantine"))
+        self._views = ViewFiles(views or str(project.state / "warehouse" / "views"), spark.session)
         project.state.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(project.state / "catalog.db")
         self._heartbeat = Heartbeat(self.store, fenced)
@@ -90,6 +99,7 @@ class Engine:
             SparkJobs(spark.session),
             project.state,
             files=self._files,
+            views=self._views,
             follow=self.follower.follow,
             catch_up=self.follower.retry_registration,
             check=self._heartbeat.check,
@@ -98,7 +108,9 @@ class Engine:
             on_lease_lost=fenced,
             queries=self._live_queries(real_time_slots),
         )
-        self._cleaner = QuarantineCleaner(self.store, self._files, spark.session)
+        self._cleaner = QuarantineCleaner(
+            self.store, self._files, spark.session, lambda: remove_dropped_views(self.store, self._views)
+        )
 
     def _live_queries(self, slots: int) -> LiveQueries | None:
         return LiveQueries(self._spark.session, self.project.state / "real_time", slots) if slots else None
@@ -120,9 +132,20 @@ class Engine:
     ) -> Iterator[results.Result]:
         """The answers to a script, as they come."""
         try:
-            yield from self._executor.run(text, session, cancellation or results.Cancellation())
+            for result in self._executor.run(text, session, cancellation or results.Cancellation()):
+                if isinstance(result, results.Done):
+                    self._await_queries()
+                yield result
         finally:
             self.wake()
+
+    def _await_queries(self) -> None:
+        """Wait for queries in real time that a statement has changed: whatever comes after its success is written as it says.
+        A query that does not end is not waited for longer than the scheduler does."""
+        deadline = time.monotonic() + CHANGE_TIMEOUT
+        self.wake()
+        while self._controller.is_behind() and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def wake(self) -> None:
         """Let the controller compare the catalog with what runs, now rather than at its next look."""
@@ -152,8 +175,9 @@ class Engine:
                     case query_answers.Rows(rows, text):
                         count += rows
                         yield results.JsonRows(text)
-                    case query_answers.Finished(bad_records):
+                    case query_answers.Finished(bad_records, reached):
                         yield from _notices(catalog, bad_records)
+                        yield from _positions(catalog, reached)
                         yield results.Done(f"SELECT {count}")
                     case query_answers.Grown():
                         return answer
@@ -162,6 +186,19 @@ class Engine:
                     case _:
                         assert_never(answer)
         return None
+
+    def follow_changes(
+        self, catalog: Catalog, plan: FollowChanges, cancellation: results.Cancellation
+    ) -> Iterator[results.Result]:
+        request = self._request(catalog, select_definition(catalog, plan.query))
+
+        def reached() -> int | None:
+            if plan.view not in self.store.load().objects:
+                return None
+            ledger = self.store.ledger(plan.view)
+            return 0 if ledger is None else ledger.number
+
+        return follow(plan, request, self._queries, reached, cancellation)
 
     def _request(self, catalog: Catalog, select: d.SelectDefinition) -> query_answers.QueryRequest:
         """The query with all that the query process, which has no catalog, needs for it."""
@@ -173,7 +210,9 @@ class Engine:
         names = dict.fromkeys(n for query in _queries_of(select) for n in query.system_relations)
         hidden = {name for query in _queries_of(select) for name in query.with_hidden}
         rows = {name: self._system_rows(catalog, name, hidden=name in hidden) for name in names}
-        return query_answers.QueryRequest(select, servers, rows)
+        stored = [r for r in select.relations.values() if isinstance(r, d.MaterializedDefinition)]
+        folders = {view.id: self._views.folder(self.store.task_uuid(view.id)) for view in stored}
+        return query_answers.QueryRequest(select, servers, rows, folders)
 
     def replay(self, task: int, name: str) -> Replayed:
         return self._controller.replay(task, name)
@@ -219,6 +258,29 @@ def _notices(catalog: Catalog, bad_records: Mapping[int, int]) -> Iterator[resul
             verb = "is" if bad == 1 else "are"
             name = catalog.display_name(source)
             yield results.Notice(f'{those} of source "{name}" could not be decoded and {verb} left out')
+
+
+def _positions(catalog: Catalog, reached: Mapping[int, Positions | None]) -> Iterator[results.Notice]:
+    """Up to where the materialized views that a query read have their inputs."""
+    for view, positions in reached.items():
+        name = catalog.display_name(view)
+        if positions is None:
+            yield results.Notice(f'materialized view "{name}" has not finished its first batch yet')
+        elif positions:
+            places = ", ".join(_place(catalog, id_, position) for id_, position in positions.items())
+            yield results.Notice(f'materialized view "{name}" is shown as of {places}')
+
+
+def _place(catalog: Catalog, relation: int, position: Position) -> str:
+    match position:
+        case KafkaPosition():
+            offsets = ", ".join(map(str, position.offsets))
+            return f"offset {offsets} of topic {position.topic}"
+        case LogPosition():
+            known = catalog.objects.get(relation)
+            return f"batch {position.number} of {catalog.display_name(relation) if known else 'a dropped view'}"
+        case _:
+            raise InternalError("a materialized view has no other kinds of inputs")
 
 
 # connections of the embedded world

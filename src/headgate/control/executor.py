@@ -17,14 +17,14 @@ from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSo
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.control.effects import check_effect, effects_done, with_schema_ids
+from headgate.control.inserts import Inserts
 from headgate.control.sessions import Cancellation, Done, Notice, Result, ResultColumns, ResultRows, Session
 from headgate.control.show import show
 from headgate.errors import HeadgateError, Span
 from headgate.plan import plans
 from headgate.plan.relations import sources_named
 from headgate.plan.statements import plan, skip_existing
-from headgate.purify.lookups import ChangedSchemas, LiveLookups, PlannedLookups
-from headgate.purify.statements import purify
+from headgate.purify.statements import ChangedSchemas, LiveLookups, PlannedLookups, purify
 from headgate.resolve.statements import Answers, Context, resolve_statement
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
@@ -45,6 +45,11 @@ class QueryRunner(Protocol):
 
     def select(self, catalog: Catalog, query: Query, cancellation: Cancellation) -> Iterator[Result]:
         """The answer to a query that has the ids of what it names."""
+
+    def follow_changes(
+        self, catalog: Catalog, plan: plans.FollowChanges, cancellation: Cancellation
+    ) -> Iterator[Result]:
+        """The changes of a materialized view, as they come."""
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         """The types of a query's columns, asked of Spark without running it."""
@@ -79,6 +84,7 @@ class Executor:
         self._connections = connections
         self._queries = queries
         self._lookups = LiveLookups(connections, changed)
+        self._inserts = Inserts(connections)
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
         """The results of a script. No statement runs unless all of them can be planned."""
@@ -166,7 +172,18 @@ class Executor:
                     if (connection, subject) not in levels | lookups.schemas.keys():
                         check_effect(effect, clients)
                     lookups.schemas[connection, subject] = effect.schema
-                case plans.SetCompatibility():
+                case plans.ReuseSchema(connection, subject):
+                    if (connection, subject) not in lookups.schemas:
+                        check_effect(effect, clients)
+                    lookups.schemas[connection, subject] = effect.schema
+                case (
+                    plans.SetCompatibility()
+                    | plans.DeleteTopic()
+                    | plans.ProvisionTable()
+                    | plans.ReleaseTable()
+                    | plans.ProvisionIndex()
+                    | plans.ReleaseIndex()
+                ):
                     check_effect(effect, clients)
                 case _:
                     assert_never(effect)
@@ -199,6 +216,10 @@ class Executor:
                     before, steps = steps[0], self._plan_again(steps)
                     if steps[0].plan != before.plan:
                         yield Notice("the catalog has changed meanwhile, and the statement was planned again")
+                if inserts := _leading_inserts(steps):
+                    yield from self._insert(inserts)
+                    steps = steps[len(inserts) :]
+                    continue
                 try:
                     yield from self._run(steps[0], session, cancellation, ids)
                 except CatalogChanged:
@@ -208,6 +229,12 @@ class Executor:
                         raise
                     continue
             steps, tries = steps[1:], 0
+
+    def _insert(self, inserts: Sequence[plans.InsertRows]) -> Iterator[Result]:
+        """Write the rows of statements that follow each other together: each alone would wait for the broker."""
+        self._inserts.insert(self._store.load(), inserts)
+        for one in inserts:
+            yield Done(f"INSERT {len(one.rows)}")
 
     def _plan_again(self, steps: Sequence[PlannedStatement]) -> tuple[PlannedStatement, ...]:
         return self._plan_all([(s.statement, s.context) for s in steps], steps[0].context.path)
@@ -225,9 +252,16 @@ class Executor:
                 yield Done("SET")
             case plans.RunQuery(query):
                 yield from self._queries.select(catalog, query, cancellation)
+            case plans.FollowChanges():
+                yield from self._queries.follow_changes(catalog, step.plan, cancellation)
             case plans.CheckConnection(connection):
                 self._connections.validate(catalog, connection)
                 yield Done("VALIDATE CONNECTION")
+            case plans.InsertRows():
+                yield from self._insert([step.plan])
+            case plans.InsertQuery():
+                results = self._queries.select(catalog, step.plan.query, cancellation)
+                yield from self._inserts.insert_results(catalog, step.plan, results)
             case plans.ReplayQuarantine(tasks):
                 yield from replayed(tasks, catalog, self._queries.replay)
             case plans.Show(statement):
@@ -247,6 +281,15 @@ class Executor:
             ids.update(registered)
             changes = [with_schema_ids(each, ids) for each in change.changes]
             self._store.commit(changes, cause=change.cause, statement=step.context.text, planned=step.version)
+
+
+def _leading_inserts(steps: Sequence[PlannedStatement]) -> list[plans.InsertRows]:
+    found: list[plans.InsertRows] = []
+    for step in steps:
+        if not isinstance(step.plan, plans.InsertRows):
+            break
+        found.append(step.plan)
+    return found
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from dataclasses import replace
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Commit, DefinitionChanged
 from headgate.catalog.errors import CatalogChanged
-from headgate.catalog.objects import definition_of
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.control.definitions import source_definition
@@ -21,6 +20,7 @@ from headgate.plan.impact import SinkChange, needed_sink, plan_follow, sink_chan
 from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
 from headgate.resolve.statements import SparkTypes, TakenSchema
+from headgate.resolve.streams import read_statement
 from headgate.runtime.source import ArrivedSchema, SourceReader
 from headgate.schema.encodings import Encoding, SchemaEncoding
 from headgate.schema.evolve.verdicts import Target, arriving
@@ -83,7 +83,7 @@ class SchemaChanges:
 
     def _follow(self, catalog: Catalog, source_id: int, arrived: Sequence[ArrivedSchema]) -> None:
         source = catalog.get(source_id)
-        new = followable(definition_of(source, CreateSource), arrived)
+        new = followable(read_statement(source), arrived)
         if not new:
             return
         schemas = [(SIDES[a.side], a.schema) for a in new]

@@ -9,33 +9,45 @@ from datetime import UTC, datetime
 from typing import assert_never, cast
 
 from headgate.catalog.catalog import Catalog, column_comment, field_comment, object_comment
-from headgate.catalog.graph import upstream
+from headgate.catalog.changes import apply
+from headgate.catalog.graph import hidden_parts, upstream
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, is_name_of
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
+from headgate.control.describe_streams import stream_properties
 from headgate.control.sessions import ResultColumns, ResultRows
-from headgate.plan.chain import chain_of
+from headgate.control.show_materializations import described, mapping, materialized_columns
+from headgate.plan.chain import chain_of, valid_query
+from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.latency import choose_latency
+from headgate.plan.materializations import existing_materialization, plan_materialization
+from headgate.plan.materialized_views import KeptView, explanation, materialized
+from headgate.plan.new_materialized_views import plan_materialized_view
 from headgate.plan.plans import ShowStatement
+from headgate.plan.reading import source_layout
 from headgate.plan.relations import analyse_query, fields_without_column, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
 from headgate.plan.sink_doc_changes import published_schemas
-from headgate.plan.source import plan_source, present_field_names
+from headgate.plan.source import present_field_names
+from headgate.plan.stored_copies import reads_of_sink, with_old_rows
+from headgate.plan.target_definitions import MaterializationDefinition
 from headgate.resolve.definitions import with_current_names
-from headgate.resolve.statements import object_id
+from headgate.resolve.statements import Context, object_id
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import inner_fields
 from headgate.sql import show as s
+from headgate.sql.materializations import CreateMaterialization
 from headgate.sql.queries import Select, ShowSearchPath
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, ObjectName, print_statement
-from headgate.sql.views import CreateView
+from headgate.sql.views import CreateMaterializedView, CreateView
 
 # SHOW of one of these is a short form of a query over the system table of that name. QUARANTINE is planned as a query.
 _SYSTEM_LISTINGS = {"TASKS", "EVENTS", "HISTORY", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
@@ -60,9 +72,16 @@ def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: S
         case s.Describe():
             return _describe(statement, catalog, reader)
         case s.Explain():
-            return _explain(statement, catalog)
+            return _explain(statement, catalog, path)
+        case s.ExplainObject(kind=Kind.MATERIALIZATION):
+            return _explain_materialization(
+                existing_materialization(catalog, catalog.get(object_id(statement.name))), catalog
+            )
         case s.ExplainObject():
-            return _explain_sink(definition_of(catalog.get(object_id(statement.name)), CreateSink), catalog)
+            entry = catalog.get(object_id(statement.name))
+            if entry.kind is Kind.MATERIALIZED_VIEW:
+                return _explain_view(catalog, entry)
+            return _explain_sink(definition_of(entry, CreateSink), catalog)
         case s.ExplainSchema():
             return _explain_schema(statement, catalog)
         case _:
@@ -83,7 +102,8 @@ def _show(statement: s.ShowObjects, catalog: Catalog, reader: SqliteReader) -> T
         return _system_table(statement, catalog, reader)
     kind = s.LISTED_KINDS[statement.what]
     within = object_id(statement.within) if statement.within else None
-    found = [o for o in catalog.of_kind(kind) if within is None or o.parent == within]
+    hidden = hidden_parts(catalog)
+    found = [o for o in catalog.of_kind(kind) if o.id not in hidden and (within is None or o.parent == within)]
     rows = [
         [o.name, ".".join(catalog.path(o.id)[:-1]), object_comment(o)]
         for o in sorted(found, key=lambda o: o.name)
@@ -178,6 +198,8 @@ def _describe(statement: s.Describe, catalog: Catalog, reader: SqliteReader) -> 
 def _columns(found: Object, catalog: Catalog) -> tuple[Column, ...]:
     """The columns of the object. For a sink: the columns of its relation, with the sink's KEY. Does not plan the sink,
     because DESCRIBE must work for a sink that cannot be planned."""
+    if found.kind is Kind.MATERIALIZATION:
+        return materialized_columns(catalog, found)
     if found.kind is not Kind.SINK:
         return found.columns
     relation = catalog.get(next(d.on for d in found.dependencies if d.use is DependencyKind.READS))
@@ -215,10 +237,13 @@ def _describe_extended(found: Object, catalog: Catalog, reader: SqliteReader) ->
     if isinstance(found.definition, CreateSource):
         present = present_field_names(found.definition)
         rows += [[f"field of column {name}", field] for name, field in present.items()]
+    rows += list(stream_properties(found))
     rows += [
         ["without a column", f'{w.field}, because column "{w.column}" is {w.other}']
         for w in fields_without_column(found)
     ]
+    if found.kind is Kind.MATERIALIZATION:
+        rows += [[name, value] for name, value in mapping(catalog, found)]
     rows += [[d.use.value, catalog.display_name(d.on)] for d in found.dependencies]
     rows += list(_task_properties(found, reader))
     rows.append(["statement", create_sql(catalog, found)])
@@ -232,6 +257,7 @@ def _task_properties(found: Object, reader: SqliteReader) -> Iterator[list[Json]
         yield ["error", status.error]
         yield ["rows", status.rows]
         yield ["lag", status.lag]
+        yield ["last commit", _json_value(status.last_commit)]
     ledger = reader.ledger(found.id)
     for position in ledger.positions.values() if ledger else ():
         if isinstance(position, KafkaPosition):
@@ -242,40 +268,81 @@ def _task_properties(found: Object, reader: SqliteReader) -> Iterator[list[Json]
 # EXPLAIN
 
 
-def _explain(statement: s.Explain, catalog: Catalog) -> Table:
+def _explain(statement: s.Explain, catalog: Catalog, path: SearchPath) -> Table:
     inner = statement.statement
     if isinstance(inner, CreateSink):
         return _explain_sink(inner, catalog)
+    if isinstance(inner, CreateMaterialization):
+        return _explain_materialization(plan_materialization(catalog, inner), catalog)
+    if isinstance(inner, CreateMaterializedView):
+        return _explain_new_view(inner, catalog, path)
     if not isinstance(inner, Select | CreateView):
         raise NotSupportedYet("EXPLAIN of this statement")
     analysed = analyse_query(catalog, DEFAULT_PATH, inner.query)
+    return _table(["plan"], [[line] for line in _query_lines(catalog, analysed)])
+
+
+def _explain_new_view(statement: CreateMaterializedView, catalog: Catalog, path: SearchPath) -> Table:
+    """How a materialized view would be kept, with what would be created beside it."""
+    made = plan_materialized_view(statement, Context(catalog, path, datetime.now(UTC)))
+    after = apply(catalog, *made.changes)
+    return _explain_view(after, after.get(after.next_id - 1))
+
+
+def _explain_view(catalog: Catalog, view: Object) -> Table:
+    """How a materialized view is kept."""
+    lines = list(_query_lines(catalog, valid_query(catalog, view)))
+    lines[1:2] = _kept_lines(catalog, view, materialized(catalog, view))
+    return _table(["plan"], [[line] for line in lines])
+
+
+def _kept_lines(catalog: Catalog, view: Object, kept: KeptView) -> Iterator[str]:
+    """The kind and the key of a materialized view, and how each of its operators is kept."""
+    key = ", ".join(column.name for column in view.columns if column.key)
+    yield f"rows come by {view.growth}{f' ({key})' if key else ''}"
+    yield "kept by the changes of what it reads" if kept.maintenance.incremental else "computed anew with every batch"
+    yield from explanation(kept, catalog.display_name)
+
+
+def _query_lines(catalog: Catalog, analysed: AnalysedQuery) -> Iterator[str]:
     names = [catalog.display_name(id_) for id_ in relations_read(analysed)]
     reads = ", ".join([*names, *system_relations_read(analysed)])
-    lines = [
-        f"reads {reads}" if reads else "reads nothing",
-        "row by row, nothing is stored" if analysed.row_by_row else "over all rows at once",
-        *(
-            f"gives {c.name} {print_type(c.type) if c.type else '?'}{'' if c.nullable else ' not null'}"
-            for c in analysed.columns
-        ),
-        f"spark: {analysed.spark_sql}",
-    ]
-    return _table(["plan"], [[line] for line in lines])
+    yield f"reads {reads}" if reads else "reads nothing"
+    yield "row by row, nothing is stored" if analysed.row_by_row else "over all rows at once"
+    for c in analysed.columns:
+        yield f"gives {c.name} {print_type(c.type) if c.type else '?'}{'' if c.nullable else ' not null'}"
+    yield f"spark: {analysed.spark_sql}"
 
 
 def _explain_sink(statement: CreateSink, catalog: Catalog) -> Table:
     """What a sink reads and writes, and whether it runs in real time. A running task may have too few slots for that, which is
     told in its notice."""
     planned, chain = plan_sink(catalog, statement), chain_of(catalog, object_id(statement.relation))
-    layout = plan_source(definition_of(chain.source, CreateSource))
-    latency = choose_latency(catalog, statement, planned, layout, chain)
+    chain = with_old_rows(catalog, chain, statement)
+    latency = choose_latency(catalog, statement, planned, source_layout(chain.source), chain)
     keys = f" by {', '.join(planned.key.columns)}" if planned.key is not None and planned.envelope == "UPSERT" else ""
     lines = [
-        f"reads {catalog.display_name(planned.relation)}",
+        f"reads {catalog.display_name(planned.relation)}{_old_rows(catalog, statement, planned)}",
         f"writes topic {planned.topic}, {planned.envelope.lower()}{keys}",
         f"runs in {'micro-batches' if latency.way == 'micro-batch' else latency.way}, because {latency.reason}",
     ]
     return _table(["plan"], [[line] for line in lines])
+
+
+def _explain_materialization(planned: MaterializationDefinition, catalog: Catalog) -> Table:
+    """What a materialization reads and writes, and where each of its fields comes from."""
+    keys = f"by key {', '.join(planned.key)}" if planned.key else "appended to"
+    lines = [
+        f"reads {catalog.display_name(planned.relation)}",
+        f"the target is {'merged ' if planned.key else ''}{keys}",
+    ]
+    return _table(["plan"], [[line] for line in [*lines, *(f"{name}: {value}" for name, value in described(planned))]])
+
+
+def _old_rows(catalog: Catalog, statement: CreateSink, sink: SinkDefinition) -> str:
+    """Where a sink finds the rows before a change, if not in its relation."""
+    reads = [dependency.on for dependency in reads_of_sink(catalog, statement, sink)][1:]
+    return f", and its old rows from materialized view {catalog.display_name(reads[0])}" if reads else ""
 
 
 def _explain_schema(statement: s.ExplainSchema, catalog: Catalog) -> Table:

@@ -16,17 +16,24 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
 from headgate.embedded.jars import cache_folder, fetch, find_java, jar_set, package_folder
+from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.runtime.query_process import QuerySettings
 from headgate.runtime.session import SparkSession, open_session, warm_up_and_stop
 
 HEAP = "spark.driver.memory"
 LEAST_HEAP, MOST_HEAP = 1024, 8192  # megabytes
+RUN = "3"  # another number if another class path or first session makes another archive
+TOPIC = "words"  # that the first session writes and reads
 SPARK_FILE = "spark"  # in the folder of a Spark's archives: where that Spark is installed
 
 
@@ -84,8 +91,9 @@ def make_archive(java: Path) -> Path:
     part = folder / f"{os.getpid()}.part"
     try:
         # Java names each of the thousand classes that it leaves out, unless its log is off.
-        options = f"-XX:ArchiveClassesAtExit={part} -Xlog:disable"
-        warm_up_and_stop(open_session(fetch("spark"), java=java, settings={"spark.driver.defaultJavaOptions": options}))
+        settings = {"spark.driver.defaultJavaOptions": f"-XX:ArchiveClassesAtExit={part} -Xlog:disable"}
+        with _broker() as brokers:
+            warm_up_and_stop(open_session(fetch("spark"), java=java, settings=settings), brokers, TOPIC)
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.chmod(0o644)
@@ -94,16 +102,34 @@ def make_archive(java: Path) -> Path:
         part.unlink(missing_ok=True)
 
 
+@contextmanager
+def _broker() -> Iterator[str]:
+    """A broker with an empty topic."""
+    with tempfile.TemporaryDirectory(prefix="headgate-classes-") as folder, World.open(Path(folder)) as world:
+        try:
+            brokers = world.kafka()
+            _create_topic(brokers)
+            yield brokers
+        finally:
+            world.shut_down()
+
+
+def _create_topic(brokers: str) -> None:
+    """The client ends with this function: one that outlived the broker would report a lost connection."""
+    admin = AdminClient({"bootstrap.servers": brokers})
+    admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(60)
+
+
 def _archive_folder() -> Path:
     name = hashlib.sha256(str(package_folder("pyspark")).encode()).hexdigest()[:16]
     return cache_folder() / "classes" / name
 
 
 def _fingerprint(java: Path) -> str:
-    """Of what an archive is made from: the build of Java, known by its file, Spark's version, and the jars."""
+    """Of what an archive is made from: the build of Java, known by its file, Spark's version, the jars, and what is run."""
     binary = java.resolve()
     jars = " ".join(jar.sha256 for jar in jar_set("spark"))
-    parts = (str(binary), str(binary.stat().st_mtime_ns), version("pyspark"), jars)
+    parts = (str(binary), str(binary.stat().st_mtime_ns), version("pyspark"), jars, RUN)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

@@ -1,7 +1,7 @@
 """The queries of views as they are now, and what follows from them: growth, stability, and chains down to a source.
 
-A chain is a source and views over it that are computed row by row. A sink can run it without keeping rows. `check_loops` refuses a
-sink that would read its own records again, from its own topic or through other sources and sinks.
+A chain is a source, or a materialized view, and views over it that are computed row by row. A sink can run it without keeping
+rows. `check_loops` refuses a sink that would read its own records again, from its own topic or through other sources and sinks.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import TypeAlias
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import downstream
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Growth, Object, definition_of
+from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, SinkFeedsItself, ViewNoLongerValid
 from headgate.plan.relations import analyse_query, relations_read
 from headgate.resolve.statements import object_id, topic_name
+from headgate.resolve.streams import READ_KINDS, read_statement
 from headgate.sql import connections
 from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef, RelationName, Stability, Unstable
 from headgate.sql.sinks import CreateSink
-from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind
-from headgate.sql.views import CreateView
+from headgate.sql.views import CreateMaterializedView, CreateView
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A source, and the queries of the views over it, the last view first."""
+    """A source or a materialized view, and the queries of the views over it, the last view first."""
 
     source: Object
     queries: tuple[AnalysedQuery, ...] = ()
@@ -43,24 +43,27 @@ class Chain:
         return found
 
 
-def chain_of(catalog: Catalog, relation_id: int) -> Chain:
-    """The chain below a relation. Raises NotSupportedYet for anything except views over one source."""
+def chain_of(catalog: Catalog, relation_id: int, task: str = "a sink") -> Chain:
+    """The chain below a relation that ``task`` reads. Raises NotSupportedYet for anything except views over one source or
+    materialized view."""
     relation = catalog.get(relation_id)
     queries: list[AnalysedQuery] = []
     while relation.kind is Kind.VIEW:
         analysed = valid_query(catalog, relation)
         reads = relations_read(analysed)
         if not analysed.row_by_row or len(reads) != 1:
-            raise NotSupportedYet("a sink over a view that is not computed row by row")
+            raise NotSupportedYet(f"{task} over a view that is not computed row by row")
         queries.append(analysed)
         relation = catalog.get(reads[0])
-    if relation.kind is not Kind.SOURCE:
-        raise NotSupportedYet(f"a sink over a {relation.kind}")
+    if relation.kind not in (*READ_KINDS, Kind.MATERIALIZED_VIEW):
+        raise NotSupportedYet(f"{task} over a {relation.kind}")
     return Chain(relation, tuple(queries))
 
 
 def view_query(catalog: Catalog, view: Object) -> AnalysedQuery:
-    """The query of a view, analysed over the columns that its relations have now."""
+    """The query of a view, materialized or not, analysed over the columns that its relations have now."""
+    if view.kind is Kind.MATERIALIZED_VIEW:
+        return analyse_query(catalog, DEFAULT_PATH, definition_of(view, CreateMaterializedView).query)
     return analyse_query(catalog, DEFAULT_PATH, definition_of(view, CreateView).query)
 
 
@@ -97,7 +100,7 @@ def query_stability(catalog: Catalog, analysed: AnalysedQuery) -> Stability:
 
 
 def relation_stability(catalog: Catalog, relation: Object) -> Unstable:
-    """The functions with changing results that a relation depends on. A source has none, as its rows are stored."""
+    """The functions with changing results that a relation depends on. Stored rows, as those of a source, have none."""
     if relation.kind is not Kind.VIEW:
         return Unstable()
     return query_stability(catalog, valid_query(catalog, relation)).result
@@ -108,7 +111,7 @@ def relation_growth(catalog: Catalog, relation: Object) -> growth.Growth:
     match relation.growth:
         case Growth.KEYED:
             return growth.Keyed(tuple(at for at, column in enumerate(relation.columns) if column.key))
-        case Growth.CHANGING if relation.kind is Kind.VIEW:
+        case Growth.CHANGING if relation.kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW):
             derived = query_growth(catalog, valid_query(catalog, relation))
             return derived if isinstance(derived, growth.Changing) else growth.Changing("No key is known.")
         case Growth.CHANGING:
@@ -120,6 +123,15 @@ def relation_growth(catalog: Catalog, relation: Object) -> growth.Growth:
 def source_key(catalog: Catalog, relation: Object) -> set[ColumnRef | None]:
     """The columns of the source that the key columns of a relation are plain projections of; None for a computed one."""
     return {_root(catalog, ColumnRef(relation.id, column.id)) for column in relation.columns if column.key}
+
+
+def source_key_columns(catalog: Catalog, source: Object, columns: Sequence[Column]) -> dict[str, str] | None:
+    """For each column of a source's key the column, among some of a view, that is a plain projection of it; None if there is
+    not one for each."""
+    roots = {_root(catalog, column.origin): column.name for column in columns if column.origin is not None}
+    keys = {column.name: ColumnRef(source.id, column.id) for column in source.columns if column.key}
+    found = {name: roots[ref] for name, ref in keys.items() if ref in roots}
+    return found if len(found) == len(keys) else None
 
 
 def _root(catalog: Catalog, ref: ColumnRef) -> ColumnRef | None:
@@ -205,7 +217,7 @@ def _readers(catalog: Catalog, sink: Object) -> tuple[str, list[Object]]:
     """The topic that a sink writes, and the sources that read it. Clusters are the same if they share an address."""
     written = definition_of(sink, CreateSink).kafka
     topic = topic_name(written)
-    sources = [(s, definition_of(s, CreateSource).kafka) for s in catalog.of_kind(Kind.SOURCE)]
+    sources = [(s, read_statement(s).kafka) for s in catalog.of_kind(*READ_KINDS)]
     same_name = [(source, kafka) for source, kafka in sources if topic_name(kafka) == topic]
     if not same_name:
         return topic, []

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from headgate.plan.target_definitions import MaterializationDefinition
 from headgate.schema.encodings import Encoding, fields_of
+from headgate.schema.names import FieldNames
 from headgate.schema.types import Record, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
@@ -161,7 +163,31 @@ class ViewDefinition:
     columns: tuple[str, ...]
 
 
-RelationDefinition: TypeAlias = SourceDefinition | ViewDefinition
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of the stored rows of a materialized view, with its type in the words of Spark. The view does not show a
+    hidden one. ``default`` is its value in rows that were stored before it came, as JSON text; None stands for null."""
+
+    name: str
+    type: str
+    hidden: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializedDefinition:
+    """A materialized view as others read it: what its storage holds. ``key`` are the names of its key columns, if it has
+    a key. ``appends`` says that rows of the view only come, ``stored_grows`` that its stored rows do."""
+
+    id: int
+    name: str
+    stored: tuple[StoredColumn, ...]
+    key: tuple[str, ...] | None
+    appends: bool
+    stored_grows: bool
+
+
+RelationDefinition: TypeAlias = SourceDefinition | ViewDefinition | MaterializedDefinition
 Relations: TypeAlias = Mapping[int, RelationDefinition]
 """Every relation that a query reads, directly or through views, by its id."""
 
@@ -208,6 +234,9 @@ class DefinitionName:
 PRESENT = "hg_present"
 """The column of marked rows: whether the key has a row now. Otherwise it is deleted."""
 
+OLD = "hg_before"
+"""The column of change events with the row before the change; NULL for a row that came."""
+
 AT = "hg_at"
 """The column of rows that tell where they come from: topic, partition, offset and timestamp of the record."""
 
@@ -217,26 +246,39 @@ class RecordEncoding:
     """How columns become the key or the value of a record.
 
     ``record`` has one field per column, and no type by name. ``schema`` and ``schema_id`` are set for the formats of a
-    registry, and ``names`` are the names of the columns in an Avro schema. ``as_event`` says that the record is the field
-    `after` of a change event, which the schema describes (`schema.events`). ``left_out`` are fields inside columns that
-    the record does not have.
+    registry. ``renames`` are the fields whose names in an Avro schema are not their SQL names, by their SQL names from the
+    column on. ``as_event`` says that the record is the field `after` of a change event (`schema/encodings.py`), which the
+    schema describes. ``left_out`` are fields inside columns that the record does not have.
+
+    ``given`` says that somebody else wrote the schema: ``record`` is then a part of it, and rows are rewritten by name.
+    ``references`` and ``message`` belong to such a schema. ``whole`` says that the one column is the whole key or value.
     """
 
-    encoding: Literal["AVRO", "JSON SCHEMA", "PROTOBUF", "JSON", "TEXT", "BYTES"]
+    encoding: Literal["AVRO", "JSON SCHEMA", "PROTOBUF", "JSON", "TEXT", "BYTES", "PRIMITIVE"]
     columns: tuple[str, ...]
     record: Record
     schema: str | None = None
     schema_id: int | None = None
-    names: tuple[str, ...] = ()
+    renames: FieldNames = ()
     as_event: bool = False
     left_out: tuple[tuple[str, ...], ...] = ()
+    given: bool = False
+    references: tuple[tuple[str, str], ...] = ()
+    message: str | None = None
+    whole: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns in the schema."""
+        renames = dict(self.renames)
+        return tuple(renames.get((column,), column) for column in self.columns)
 
     @property
     def written(self) -> WrittenSchema | None:
         """The schema as it is registered; None if the format has none."""
         if self.schema is None:
             return None
-        return WrittenSchema(self.schema, format=SchemaFormat.from_words(self.encoding))
+        return WrittenSchema(self.schema, self.references, format=SchemaFormat.from_words(self.encoding))
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +305,7 @@ class SinkDefinition:
     """A sink: the relation that it reads and the topic that it writes.
 
     A registry is None if the format of that side needs none. ``on_error`` is what happens to rows that cannot be encoded.
+    ``old_rows`` says that change events have the row before the change, which a materialized view knows.
     """
 
     name: str
@@ -279,6 +322,7 @@ class SinkDefinition:
     compression: Compression | None = None
     on_error: ErrorPolicy = "HALT"
     delivery: Delivery = "at least once"
+    old_rows: bool = False
 
     def registry(self, side: RecordSide) -> ConnectionRef:
         """The registry that has the schemas of a side, which must have one."""
@@ -301,28 +345,31 @@ class Latency:
         return f"{self.way}: {self.reason}"
 
 
+TargetDefinition: TypeAlias = SinkDefinition | MaterializationDefinition
+
+
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
-    """A sink with everything between its source and its topic.
+    """A sink or a materialization, with everything between its source, which may be a materialized view, and its target.
 
     ``source_key`` maps each key column of an UPSERT sink over a keyed source to the column of the source that it comes
     from. It is empty for sinks that delete nothing. ``marked_sql`` is one query for the rows of such a sink over the marked
     rows of its source, marked as well; None if the views between do more than filter and project.
     ``positioned_sql`` is one query for the same rows, without marks, that passes on the column `AT` of the source's rows;
     None if the position of a row's record cannot be passed on.
-    ``catalog_version`` is the catalog's version that it was made from.
     ``definition`` differs if a view between was replaced; it stays when a source follows a schema change.
-    ``latency`` is the way that was planned. While there are too few slots, a real-time task runs in micro-batches.
+    ``event_key`` are the columns by which change events find the row before a change; without any, a change of a row is two
+    events. ``latency`` is the way that was planned. While there are too few slots, a real-time task runs in micro-batches.
     """
 
     id: int
     name: str
-    source: SourceDefinition
+    source: SourceDefinition | MaterializedDefinition
     relations: Relations
-    sink: SinkDefinition
+    sink: TargetDefinition
     source_key: Mapping[str, str] = field(default_factory=dict)
-    catalog_version: int = 0
     definition: str = ""
     marked_sql: str | None = None
     positioned_sql: str | None = None
     latency: Latency = Latency("micro-batch", "nothing else was planned")
+    event_key: tuple[str, ...] = ()

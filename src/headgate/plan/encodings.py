@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from headgate.plan import errors
-from headgate.schema import encodings as e
+from headgate.schema import encodings as e, types as t
 from headgate.schema.formats.regex import read_pattern
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql import formats as f
@@ -37,6 +38,11 @@ def _side(format_: f.Format, side: Side) -> e.Encoding | None:
             return e.BytesEncoding()
         case f.JsonFormat():
             return e.JsonEncoding()
+        case f.JsonInline(schema):
+            written = WrittenSchema(schema, format=SchemaFormat.JSON)
+            return e.SchemaEncoding(SchemaFormat.JSON, (written,), framed=False)
+        case f.PrimitiveFormat():
+            return e.PrimitiveEncoding(_PRIMITIVES[format_.type])
         case f.AvroInline():
             return e.SchemaEncoding(
                 SchemaFormat.AVRO, (WrittenSchema(format_.schema),), format_.options.confluent_wire_format
@@ -53,6 +59,11 @@ def _side(format_: f.Format, side: Side) -> e.Encoding | None:
             return _registry_side(format_, side)
         case _:
             assert_never(format_)
+
+
+_PRIMITIVES: Mapping[str, t.Integer | t.Bigint | t.Double] = {
+    "integer": t.Integer(), "bigint": t.Bigint(), "double": t.Double(),
+}  # fmt: skip
 
 
 def _csv_side(format_: f.CsvFormat) -> e.CsvEncoding:
@@ -98,6 +109,8 @@ _FORMAT_WORDS: dict[type[f.Format], str] = {
     f.TextFormat: "TEXT",
     f.BytesFormat: "BYTES",
     f.JsonFormat: "JSON",
+    f.JsonInline: "JSON",
+    f.PrimitiveFormat: "BYTES",
     f.CsvFormat: "CSV",
     f.RegexFormat: "REGEX",
     f.AvroInline: "AVRO USING SCHEMA",

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
+from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged, apply
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.objects import Column, Growth, Object, definition_of
@@ -20,44 +19,51 @@ from headgate.plan.chain import changed_origin, view_error, view_query
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
+from headgate.plan.materialization_impact import materialization_consequence
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
-from headgate.plan.publish.schemas import next_schema, published_record
-from headgate.plan.relations import named_types
+from headgate.plan.publish.given import given_id
+from headgate.plan.publish.schemas import missing_fields, next_schema, published_record
+from headgate.plan.reading import layout_of, layout_of_statement
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_docs import with_frozen_docs
 from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import with_pending
-from headgate.plan.source import keep_column_ids, plan_source, source_columns
-from headgate.plan.views import columns_change, derive_growth, view_columns
+from headgate.plan.source import keep_column_ids, source_columns
+from headgate.plan.view_changes import check_stored_rows, with_asserted
+from headgate.plan.views import columns_change, derive_growth, listed_names, view_columns
+from headgate.resolve.errors import ResolveError
 from headgate.resolve.statements import SparkTypes, TakenSchema
-from headgate.schema.encodings import SchemaEncoding
-from headgate.schema.events import AFTER, change_event
+from headgate.resolve.streams import READ_KINDS, read_statement, with_read_statement
+from headgate.schema.encodings import SchemaEncoding, change_event
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
-from headgate.schema.formats.avro.published import published
-from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Field, Map, Record, Type
-from headgate.schema.written import SchemaFormat, WrittenSchema, unresolved
+from headgate.schema.types import Field, Record
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import FrozenSchema, PendingId, RegistryFormat, Side, subject_name
 from headgate.sql.sinks import CreateSink
-from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Create, Kind
-from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.errors import SqlError
 
 
 def with_schemas_to_register(
-    statement: CreateSink, register: Sequence[tuple[Side, RegisterSchema]], ids: Sequence[int] = ()
+    statement: CreateSink,
+    planned: SinkDefinition,
+    register: Sequence[tuple[Side, RegisterSchema]],
+    ids: Sequence[int] = (),
 ) -> CreateSink:
-    """The sink with its new schemas frozen into it. Without ids, those of the schemas are pending."""
+    """The sink with its new schemas frozen into it, and the names that they have for the fields of ``planned``. Without ids,
+    those of the schemas are pending."""
     formats = statement.formats
     known: Sequence[int | PendingId] = ids or [effect.id for _, effect in register]
     for (side, effect), id_ in zip(register, known, strict=True):
-        formats = with_frozen_schemas(formats, side, (FrozenSchema(side, id_, effect.schema.text),))
+        encoded = planned.key if side == "KEY" else planned.value
+        assert encoded is not None
+        schema = FrozenSchema(side, id_, effect.schema.text, names=encoded.renames)
+        formats = with_frozen_schemas(formats, side, (schema,))
     return replace(statement, formats=formats)
 
 
@@ -67,11 +73,12 @@ class SinkChange:
 
     sink: Object
     statement: CreateSink
+    planned: SinkDefinition
     register: tuple[tuple[Side, RegisterSchema], ...]
 
     def change(self, ids: Sequence[int] = ()) -> DefinitionChanged:
         """The change of the catalog. Without ids, those of the schemas are pending."""
-        statement = with_schemas_to_register(self.statement, self.register, ids)
+        statement = with_schemas_to_register(self.statement, self.planned, self.register, ids)
         return definition(self.sink, statement, self.sink.columns)
 
 
@@ -95,7 +102,7 @@ def plan_follow(
     changes: list[Change] = [_source_change(source, schemas)]
     consequences = [*_source_consequences(source, schemas)]
     after = apply(catalog, *changes)
-    for view in reversed(_dependents(catalog, source, Kind.VIEW)):
+    for view in reversed(_dependents(catalog, source, Kind.VIEW, Kind.MATERIALIZED_VIEW)):
         try:
             change = _view_change(catalog, after, view, ask)
         except ViewNoLongerValid as error:
@@ -108,18 +115,20 @@ def plan_follow(
             after = apply(after, change)
         consequences += _column_consequences(view, after.get(view.id), source.id)
     found = [_sink_step(catalog, after, sink, all_fit) for sink in reversed(_dependents(catalog, source, Kind.SINK))]
+    others = _dependents(catalog, source, Kind.MATERIALIZATION)
+    consequences += [materialization_consequence(catalog, after, one, all_fit=all_fit) for one in reversed(others)]
     facts = [step.fact for step in found if step.fact is not None]
     sinks = tuple(step.change for step in found if step.change is not None)
     return FollowPlan((*changes, *facts), sinks, (*consequences, *(step.consequence for step in found)))
 
 
-def _dependents(catalog: Catalog, source: Object, kind: Kind) -> list[Object]:
-    return [dependent for dependent in drop_order(catalog, [source.id]) if dependent.kind is kind]
+def _dependents(catalog: Catalog, source: Object, *kinds: Kind) -> list[Object]:
+    return [dependent for dependent in drop_order(catalog, [source.id]) if dependent.kind in kinds]
 
 
 def _source_consequences(source: Object, schemas: Sequence[TakenSchema]) -> Iterator[Consequence]:
     """One consequence for each change of a schema that the source follows."""
-    value, key = encodings(definition_of(source, CreateSource).formats)
+    value, key = encodings(read_statement(source).formats)
     for side, schema in schemas:
         encoding, target = (key, Target.KEY) if side == "KEY" else (value, Target.READER)
         assert isinstance(encoding, SchemaEncoding)
@@ -150,20 +159,21 @@ def _column_consequences(old: Object, new: Object, because_of: int) -> Iterator[
 
 
 def _source_change(source: Object, schemas: Sequence[TakenSchema]) -> DefinitionChanged:
-    statement = definition_of(source, CreateSource)
+    statement = read_statement(source)
     for side, schema in schemas:
         known = frozen_schemas(format_of(statement.formats, side), side)
         new = FrozenSchema(side, schema.id or 0, schema.text, schema.references)
         statement = replace(statement, formats=with_frozen_schemas(statement.formats, side, (*known, new)))
-    planned = plan_source(statement)
-    columns = keep_column_ids(source, source_columns(planned))
-    return definition(source, statement, columns)
+    changed = with_read_statement(source, statement)
+    columns = keep_column_ids(source, source_columns(layout_of_statement(changed)))
+    return definition(source, changed, columns)
 
 
 def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes) -> ColumnsChanged | None:
     """The view as creating it now would make it: with other columns, another key or another growth."""
     try:
         growth, evolved = _view_columns(before, catalog, view, ask)
+        check_stored_rows(before, catalog, view, evolved)
     except (SqlError, CatalogError, PlanError) as error:  # an error of asking Spark is retried instead
         raise view_error(catalog, view, error) from error
     origins = {column.id: column.origin for column in evolved}
@@ -179,12 +189,12 @@ def _view_columns(
     asked = ask(catalog, analysed) if any(c.type is None for c in analysed.columns) else ()
     columns = view_columns(analysed, _names(before, view, analysed), view.name, asked)
     growth, columns = derive_growth(catalog, analysed, columns)
-    return growth, keep_column_ids(view, columns)
+    return growth, keep_column_ids(view, with_asserted(view, columns))
 
 
 def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Identifier, ...]:
     """The names of a view's columns. Its list of names counts the columns of its creation; new ones keep their own."""
-    listed = definition_of(view, CreateView).columns
+    listed = listed_names(view)
     if not listed:
         return ()
     try:
@@ -217,7 +227,7 @@ def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> 
         needed = needed_sink(after, sink)
         _check_key(sink, written, needed)
         change = sink_change(after, sink, needed)
-    except PlanError as error:  # a view below is no longer valid, or its rows now come in a way that no sink takes
+    except (PlanError, ResolveError) as error:  # a view below is no longer valid, or no sink takes its rows any more
         if all_fit:
             raise
         fact = _with_key_type(sink, written) if isinstance(error, SinkKeyChanges) else None
@@ -245,56 +255,29 @@ def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> Sink
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     for side, encoded in sides:
         frozen = frozen_schemas(format_of(statement.formats, side), side)
-        if encoded is None or encoded.schema is None or not frozen:
+        if encoded is None or encoded.schema is None or encoded.given or not frozen:
             continue
         old = frozen_schema(encoded, frozen[-1])
-        schema = next_schema(old, encoded, defaults_of(catalog, planned, encoded), named_types(catalog))
+        schema = next_schema(old, encoded, defaults_of(catalog, planned, encoded))
         if schema is not None:
             registry = planned.registry(SIDES[side])
             register.append((side, RegisterSchema(registry, subject_name(planned.topic, side), schema)))
-    return SinkChange(sink, statement, tuple(register)) if register or statement != old_statement else None
+    if not register and statement == old_statement:
+        return None
+    return SinkChange(sink, statement, planned, tuple(register))
 
 
 def _with_new_fields(catalog: Catalog, sink: Object, statement: CreateSink, planned: SinkDefinition) -> CreateSink:
     """The sink with the docs of fields that its schema lacks, and with those marked as pending that a policy keeps out."""
     own = frozen_schemas(format_of(statement.formats, "VALUE"), "VALUE")
-    if not own or planned.value.schema is None:
+    if not own or planned.value.schema is None or planned.value.given:
         return statement
-    new = _new_fields(planned.value, frozen_schema(planned.value, own[-1]))
+    new = missing_fields(planned.value, frozen_schema(planned.value, own[-1]), own[-1].names)
     if not new:
         return statement
     settled = with_pending(catalog, sink, statement, planned, new)
     taken = [path for path in new if path not in settled.pending]
     return with_frozen_docs(catalog, settled, planned, taken)
-
-
-def _new_fields(encoded: RecordEncoding, schema: WrittenSchema) -> tuple[tuple[str, ...], ...]:
-    """The fields that a schema lacks. Those of a change event are fields of its rows."""
-    wanted = change_event(encoded.record) if encoded.as_event else encoded.record
-    if schema.format is SchemaFormat.AVRO:  # the names of fields may be other ones than those of columns
-        missing = published(wanted, load_tree(schema.text), unresolved).missing
-    else:
-        missing = tuple(_missing_fields(wanted, published_record(schema)))
-    return tuple(path[1:] for path in missing if path[0] == AFTER) if encoded.as_event else missing
-
-
-def _missing_fields(wanted: Type, written: Type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of the outermost fields that the written type lacks."""
-    match wanted, written:
-        case Record(), Record():
-            known = {field.name: field for field in written.fields}
-            for field in wanted.fields:
-                inner = (*path, field.name)
-                if field.name not in known:
-                    yield inner
-                else:
-                    yield from _missing_fields(field.type, known[field.name].type, inner)
-        case Array(), Array():
-            yield from _missing_fields(wanted.element, written.element, path)
-        case Map(), Map():
-            yield from _missing_fields(wanted.value, written.value, path)
-        case _:
-            return
 
 
 def frozen_schema(encoded: RecordEncoding, frozen: FrozenSchema) -> WrittenSchema:
@@ -306,7 +289,7 @@ def defaults_of(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding)
     """The columns of one side with the defaults that the fields of the source have."""
     relation = catalog.get(sink.relation)
     columns = {column.name: column for column in relation.columns}
-    names = zip(encoded.columns, encoded.names or encoded.columns, strict=True)
+    names = zip(encoded.columns, encoded.names, strict=True)
     fields = ((_source_field(catalog, relation, columns[column]), name) for column, name in names)
     row = Record(tuple(replace(field, name=name) for field, name in fields))
     return change_event(row) if encoded.as_event else row
@@ -319,8 +302,8 @@ def _source_field(catalog: Catalog, relation: Object, column: Column) -> Field:
         above = relation.column(column.origin.column)
         assert above is not None
         column = above
-    if relation.kind is Kind.SOURCE:
-        for found in plan_source(definition_of(relation, CreateSource)).columns:
+    if relation.kind in READ_KINDS:
+        for found in layout_of(relation).columns:
             if found.name == column.name:
                 return Field(found.name, found.type, found.nullable, default=found.default)
     return Field(column.name, column.type, column.nullable)
@@ -339,7 +322,7 @@ def check_sink_schemas(sink: Object, needed: SinkDefinition, own: SinkDefinition
 
 def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
     """The columns whose values do not fit the old schema."""
-    if old.written is None or new.written is None:
+    if old.written is None or new.written is None or new.given:
         return
     changes = diff(published_record(old.written), published_record(new.written))
     depth = 1 if new.as_event else 0  # the columns are fields of `before` and `after`
@@ -350,12 +333,12 @@ def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
         and not isinstance(change, FieldRemoved)
         and verdict(change, Target.READER).level is not Level.SAFE
     }
-    yield from (c for c, name in zip(new.columns, new.names or new.columns, strict=True) if name in changed)
+    yield from (c for c, name in zip(new.columns, new.names, strict=True) if name in changed)
 
 
 def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> None:
     """Raises SinkKeyChanges if keys would be written with other bytes than those in the topic."""
-    if written is None or needed.key is None:
+    if written is None or needed.key is None or needed.key.given:
         return
     schema = needed.key.written
     if schema is not None:
@@ -373,6 +356,8 @@ def _written_key(sink: Object) -> Record | None:
     formats = definition_of(sink, CreateSink).formats
     format_ = format_of(formats, "KEY")
     frozen = frozen_schemas(format_, "KEY")
+    if given_id(format_, "KEY") is not None:  # its records keep the schema
+        return None
     if frozen and isinstance(format_, RegistryFormat):
         return published_record(WrittenSchema(frozen[-1].schema, format=SchemaFormat.from_words(format_.kind)))
     return sink.body if isinstance(sink.body, Record) else None

@@ -15,6 +15,7 @@ from headgate.errors import joined
 from headgate.plan.chain import Chain
 from headgate.plan.definitions import PRESENT, Latency, SinkDefinition, SourceLayout, spark_name
 from headgate.plan.errors import RealTimeImpossible
+from headgate.resolve.streams import READ_KINDS
 from headgate.schema.encodings import Encoding, JsonEncoding, SchemaEncoding
 from headgate.schema.written import SchemaFormat
 from headgate.sql.query.functions import CLOCK
@@ -31,9 +32,9 @@ NO_KEY = "LATENCY is not 'real time', which may repeat records of a sink without
 
 
 def choose_latency(
-    catalog: Catalog, statement: CreateSink, sink: SinkDefinition, layout: SourceLayout, chain: Chain
+    catalog: Catalog, statement: CreateSink, sink: SinkDefinition, layout: SourceLayout | None, chain: Chain
 ) -> Latency:
-    """The way of a sink. Raises RealTimeImpossible if its statement asks for real time and that cannot be."""
+    """The way of a sink. ``layout`` is that of its source, None over a materialized view. Raises RealTimeImpossible if its statement asks for real time and that cannot be."""
     asked = statement.with_options.latency
     if asked == "micro-batch":
         return Latency("micro-batch", ASKED)
@@ -42,15 +43,18 @@ def choose_latency(
         if obstacle is not None:
             raise RealTimeImpossible(sink.name, obstacle)
         return Latency("real time", ASKED)
-    if sink.envelope != "UPSERT":
+    if sink.envelope != "UPSERT" and layout is not None:
         return Latency("micro-batch", NO_KEY)
     return Latency("micro-batch", obstacle or POSSIBLE)
 
 
 def obstacles(
-    catalog: Catalog, statement: CreateSink, sink: SinkDefinition, layout: SourceLayout, chain: Chain
+    catalog: Catalog, statement: CreateSink, sink: SinkDefinition, layout: SourceLayout | None, chain: Chain
 ) -> Iterator[str]:
     """What real time cannot do of a sink, each as a clause."""
+    if layout is None:
+        yield "it is fed from the batches of a materialized view"
+        return
     if statement.with_options.delivery != "at least once":
         yield "real time delivers at least once"
     sides: Mapping[str, Encoding | None] = {"key": layout.key, "value": layout.value}
@@ -60,6 +64,8 @@ def obstacles(
     for side, written in (("key", sink.key), ("value", sink.value)):
         if written is not None and written.encoding not in JVM_ENCODINGS:
             yield f"its {side} is {written.encoding}, which real time does not write"
+        elif written is not None and written.given:
+            yield f"its {side} is written with a given schema, for which Python workers are needed"
     if sink.on_error != "HALT":
         yield "rows that cannot be written are found batch by batch, which ON ERROR needs"
     yield from _clocks(catalog.get(sink.relation), chain)
@@ -92,7 +98,7 @@ def _is_one_pass(catalog: Catalog, sink: SinkDefinition, chain: Chain) -> bool:
     relation = catalog.get(sink.relation)
     while relation.kind is Kind.VIEW:
         views.append(relation)
-        (below,) = {d.on for d in relation.dependencies if catalog.get(d.on).kind in (Kind.VIEW, Kind.SOURCE)}
+        (below,) = {d.on for d in relation.dependencies if catalog.get(d.on).kind in (Kind.VIEW, *READ_KINDS)}
         relation = catalog.get(below)
     trees = [(query.tree, [c.name for c in view.columns]) for query, view in zip(chain.queries, views, strict=True)]
     columns = [column.name for column in chain.source.columns]

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from headgate.catalog.changes import Change
 from headgate.catalog.names import SearchPath
 from headgate.plan.definitions import ConnectionRef
+from headgate.plan.target_definitions import IndexDefinition, TableDefinition, TableName
 from headgate.schema.evolve.changes import Change as SchemaChange
 from headgate.schema.written import CompatibilityLevel, WrittenSchema
 from headgate.sql import show
@@ -55,7 +56,71 @@ class RegisterSchema:
         return PendingId(self.connection, self.subject)
 
 
-Effect: TypeAlias = CreateTopic | SetCompatibility | RegisterSchema
+@dataclass(frozen=True, slots=True)
+class ProvisionTable:
+    """Check that the table can be written. The task makes it when it starts. ``new`` is false if the task exists already."""
+
+    table: TableDefinition
+    new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTable:
+    """Give up a table that a task wrote, and drop it if ``drop`` says so. ``task`` is the id of the task."""
+
+    connection: int
+    table: TableName
+    task: int
+    drop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionIndex:
+    """Check that the index can be written. The task makes it when it starts. ``new`` is false if the task exists already."""
+
+    index: IndexDefinition
+    new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseIndex:
+    """Give up an index that a materialization wrote, and remove it if ``drop`` says so."""
+
+    connection: int
+    index: str
+    materialization: str
+    drop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReuseSchema:
+    """Register a schema that the registry has already, with its references, for another subject. It must keep its id."""
+
+    connection: ConnectionRef
+    subject: str
+    schema: WrittenSchema
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """Delete a topic, and softly the subjects of its schemas, given with their registries. It cannot be undone."""
+
+    connection: ConnectionRef
+    topic: str
+    subjects: tuple[tuple[ConnectionRef, str], ...] = ()
+
+
+Effect: TypeAlias = (
+    CreateTopic
+    | SetCompatibility
+    | RegisterSchema
+    | ReuseSchema
+    | DeleteTopic
+    | ProvisionTable
+    | ReleaseTable
+    | ProvisionIndex
+    | ReleaseIndex
+)
 
 
 class Outcome(StrEnum):
@@ -107,6 +172,39 @@ class RunQuery:
     query: Query
 
 
+Row: TypeAlias = tuple[tuple[str, object], ...]
+"""The columns of a row that are given, each with its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRows:
+    """INSERT INTO … VALUES. ``target`` is a stream or table. ``deletes`` says that the rows are keys to be deleted."""
+
+    target: int
+    rows: tuple[Row, ...]
+    deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InsertQuery:
+    """INSERT INTO … SELECT. ``columns`` are the columns of the target that the columns of the query go into."""
+
+    target: int
+    query: Query
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FollowChanges:
+    """SUBSCRIBE and SELECT … EMIT CHANGES: the rows of a query that come and go, until ``limit`` of them or the client stops.
+    ``view`` is the materialized view whose changes it reads; with ``snapshot`` its present rows come first."""
+
+    query: Query
+    view: int
+    snapshot: bool = True
+    limit: int | None = None
+
+
 ShowStatement: TypeAlias = (
     show.ShowObjects
     | show.ShowCreate
@@ -149,4 +247,15 @@ class Skip:
     notice: str
 
 
-Plan: TypeAlias = ChangeCatalog | RunQuery | Show | SetSearchPath | CheckConnection | ReplayQuarantine | Skip
+Plan: TypeAlias = (
+    ChangeCatalog
+    | RunQuery
+    | FollowChanges
+    | InsertRows
+    | InsertQuery
+    | Show
+    | SetSearchPath
+    | CheckConnection
+    | ReplayQuarantine
+    | Skip
+)

@@ -15,8 +15,10 @@ from headgate.catalog.system_tables import SYSTEM_RELATIONS, SystemRelation, sys
 from headgate.errors import HeadgateError, InternalError, Span
 from headgate.plan.definitions import spark_name, system_name
 from headgate.plan.errors import ColumnNameTaken
-from headgate.plan.source import key_fields_not_included, plan_source
+from headgate.plan.reading import layout_of
+from headgate.plan.source import key_fields_not_included
 from headgate.resolve.statements import find_type, qualified_type
+from headgate.resolve.streams import READ_KINDS
 from headgate.schema.names import print_name
 from headgate.schema.types import Array, CatalogEnum, CatalogRecord, Enum, Map, Named, Record, Type
 from headgate.sql.query.casts import expanded
@@ -24,7 +26,7 @@ from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, Relati
 from headgate.sql.query.select import analyse
 from headgate.sql.query.tree import ColumnRef, RelationName, columns_used
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import RELATIONS, Kind, ObjectName, Query, Reference, WrittenType
+from headgate.sql.statement import RELATIONS, ObjectName, Query, Reference, WrittenType
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize
 
@@ -136,9 +138,9 @@ def key_field_hints(relation: Object) -> tuple[tuple[str, str], ...]:
 
 def fields_without_column(relation: Object) -> tuple[ColumnNameTaken, ...]:
     """An error for each field of a source that has no column, raised by a query that selects all columns."""
-    if not isinstance(relation.definition, CreateSource):
+    if relation.kind not in READ_KINDS or relation.definition is None:
         return ()
-    found = plan_source(relation.definition).without_column
+    found = layout_of(relation).without_column
     return tuple(ColumnNameTaken(relation.name, w.column, w.field, w.other, w.cure) for w in found)
 
 
@@ -260,7 +262,7 @@ def sources_named(catalog: Catalog, path: SearchPath, query: Query) -> tuple[Obj
         _analyse(catalog, path, query, names)
     ids = [id_ for id_, _ in names.found.values()]
     found = {o.id: o for id_ in ids for o in (catalog.get(id_), *upstream(catalog, id_))}
-    return tuple(o for o in found.values() if o.kind is Kind.SOURCE)
+    return tuple(o for o in found.values() if o.kind in READ_KINDS)
 
 
 def resolved_query(catalog: Catalog, path: SearchPath, query: Query, analysed: AnalysedQuery) -> Query:

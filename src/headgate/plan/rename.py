@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change, ObjectRenamed
+from headgate.catalog.changes import Change, ObjectRenamed, apply
 from headgate.catalog.errors import AlreadyExists
 from headgate.catalog.graph import type_by_path
 from headgate.catalog.names import DEFAULT_PATH, resolve_column

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import DefinitionChanged
+from headgate.catalog.changes import DefinitionChanged, apply
 from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.chain import chain_of, check_loops
-from headgate.plan.definitions import RecordEncoding, SinkDefinition
-from headgate.plan.impact import defaults_of, frozen_schema, with_schemas_to_register
+from headgate.plan.definitions import SinkDefinition
+from headgate.plan.impact import with_schemas_to_register
 from headgate.plan.plans import ChangeCatalog, RegisterSchema, Skip
-from headgate.plan.publish.schemas import differs, is_same, redocumented
+from headgate.plan.publish.schemas import differs, is_same
 from headgate.plan.sink import plan_new_sink
+from headgate.plan.sink_doc_changes import published_schemas, redocumented_schemas
 from headgate.plan.sink_docs import (
     doc_lists,
     types_named,
@@ -23,11 +23,10 @@ from headgate.plan.sink_docs import (
     without_foreign_docs,
     without_frozen_docs,
 )
-from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.resolve.statements import Context, object_id
 from headgate.sql.formats import format_of, frozen_schemas
-from headgate.sql.registry_formats import DocOn, Side, subject_name
+from headgate.sql.registry_formats import DocOn, Side
 from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.statement import ObjectName
 
@@ -45,15 +44,15 @@ def plan_set_from(statement: AlterSinkFrom, context: Context) -> ChangeCatalog |
     lost = tuple(f"{doc.target.sql()} is no part of the sink any more, and is left out" for doc in _docs(new, kept))
     new = _with_docs_of_relation(catalog, sink, kept, needed)
     needed, notices = plan_new_sink(catalog, new, context.answers.types)
-    register = tuple(_schemas(catalog, old, needed))
+    register, used = _schemas(catalog, old, needed)
     if old.relation.id == new.relation.id and not register and sink.body is None:
         return Skip(statement.words, f'sink "{sink.name}" reads this relation already, and nothing has changed')
-    change = _change(catalog, sink, with_schemas_to_register(new, register), needed)
+    change = _change(catalog, sink, with_schemas_to_register(new, needed, used), needed)
     after = apply(catalog, change)
     check_loops(after, [sink.id])
     effects = tuple(effect for _, effect in register)
     return ChangeCatalog(
-        statement.words, (change,), effects, notices=(*notices, *lost, _notice(catalog, sink, old, needed, register))
+        statement.words, (change,), effects, notices=(*notices, *lost, _notice(catalog, sink, old, needed, used))
     )
 
 
@@ -91,37 +90,46 @@ def _change(catalog: Catalog, sink: Object, statement: CreateSink, needed: SinkD
 # schemas
 
 
-def _schemas(catalog: Catalog, statement: CreateSink, needed: SinkDefinition) -> Sequence[Register]:
-    """The schemas that the sink must register: next versions of those that it has, with the docs of the new relation.
+def _schemas(
+    catalog: Catalog, statement: CreateSink, needed: SinkDefinition
+) -> tuple[tuple[Register, ...], tuple[Register, ...]]:
+    """The schemas that the sink must register: next versions of those that it has, with the docs of the new relation. And
+    those of them that records are written with from now on.
 
-    A key whose schema differs in nothing but docs keeps its schema, so that its bytes stay the same.
+    A key whose schema differs in nothing but docs keeps its schema, so that its bytes stay the same. The new version is
+    published and no record uses it.
     """
-    found: list[Register] = []
-    sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", needed.key), ("VALUE", needed.value))
-    for side, encoded in sides:
-        frozen = frozen_schemas(format_of(statement.formats, side), side)
-        if encoded is None or encoded.schema is None or not frozen:
+    published = _published(catalog, statement)
+    register: list[Register] = []
+    used: list[Register] = []
+    for side, effect in redocumented_schemas(catalog, statement, needed):
+        (frozen,) = frozen_schemas(format_of(statement.formats, side), side)
+        old = replace(effect.schema, text=frozen.schema)
+        if differs(old, effect.schema) or (side == "VALUE" and not is_same(old, effect.schema)):
+            used.append((side, effect))
+        elif published.get(side) == effect or is_same(old, effect.schema):
             continue
-        old = frozen_schema(encoded, frozen[-1])
-        schema = redocumented(old, encoded, defaults_of(catalog, needed, encoded))
-        same = not differs(old, schema) if side == "KEY" else is_same(old, schema)
-        if not same:
-            registry = needed.registry(SIDES[side])
-            found.append((side, RegisterSchema(registry, subject_name(needed.topic, side), schema)))
-    return found
+        register.append((side, effect))
+    return tuple(register), tuple(used)
+
+
+def _published(catalog: Catalog, statement: CreateSink) -> Mapping[Side, RegisterSchema]:
+    """What the sink has published so far; nothing if its relation does not work any more."""
+    try:
+        return dict(published_schemas(catalog, statement))
+    except HeadgateError:
+        return {}
 
 
 # what happens to the topic
 
 
-def _notice(
-    catalog: Catalog, sink: Object, old: CreateSink, needed: SinkDefinition, register: Sequence[Register]
-) -> str:
+def _notice(catalog: Catalog, sink: Object, old: CreateSink, needed: SinkDefinition, used: Sequence[Register]) -> str:
     name = f'sink "{sink.name}"'
     before, after = (_source(catalog, id_) for id_ in (object_id(old.relation), needed.relation))
     in_step = needed.envelope == "UPSERT" and catalog.get(needed.relation).growth is Growth.KEYED
     other_source = before is None or after is None or before.id != after.id
-    if in_step and (other_source or any(side == "KEY" for side, _ in register) or sink.body is not None):
+    if in_step and (other_source or any(side == "KEY" for side, _ in used) or sink.body is not None):
         return f"{name} is written anew: every key that the relation has, and tombstones for all others in its topic"
     if in_step:
         return (

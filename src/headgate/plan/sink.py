@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
-from headgate.catalog.objects import Column, Growth, Object, definition_of
+from headgate.catalog.objects import Column, Growth, Object
 from headgate.errors import joined
 from headgate.plan import errors
 from headgate.plan.chain import Chain, chain_of, relation_growth, source_key
@@ -18,17 +18,20 @@ from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelo
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.latency import choose_latency
+from headgate.plan.publish.given import given_id, given_side, null_notices
 from headgate.plan.publish.schemas import (
     check_bytes,
     check_format_options,
     json_schema_side,
     protobuf_side,
 )
+from headgate.plan.reading import source_layout
 from headgate.plan.relations import fields_without_column, key_columns, key_field_hints
 from headgate.plan.sink_docs import DocumentedTypes, documented_types
-from headgate.plan.sink_option_errors import DebeziumNeedsState, SinkKeyHoldsMap
+from headgate.plan.sink_option_errors import SinkKeyHoldsMap
 from headgate.plan.sink_options import (
     check_key_options,
+    check_over_view,
     check_quarantine,
     headers_column,
     holds_map,
@@ -37,21 +40,20 @@ from headgate.plan.sink_options import (
     registry_of,
 )
 from headgate.plan.sink_policies import without_pending
-from headgate.plan.source import plan_source
+from headgate.plan.stored_copies import with_old_rows
 from headgate.resolve.statements import SparkTypes, kafka_server, object_id, topic_name
-from headgate.schema.events import AFTER, change_event
+from headgate.schema.encodings import AFTER, BEFORE, change_event
 from headgate.schema.formats.avro.published import published
 from headgate.schema.formats.avro.read import load_tree
-from headgate.schema.formats.avro.write import to_avro
+from headgate.schema.formats.avro.write import Path, to_avro
 from headgate.schema.types import Record
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, format_of, frozen_schemas
+from headgate.sql.formats import BytesFormat, Format, JsonFormat, PrimitiveFormat, TextFormat, format_of, frozen_schemas
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
 from headgate.sql.registry_formats import RegistryFormat, Side, subject_name
 from headgate.sql.sinks import CreateSink
-from headgate.sql.sources import CreateSource
 from headgate.text.cursor import Identifier
 
 
@@ -61,7 +63,17 @@ def subjects(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...
     return tuple(
         (side, subject_name(sink.topic, side), written)
         for side, encoding in sides
-        if encoding is not None and (written := encoding.written) is not None
+        if encoding is not None and not encoding.given and (written := encoding.written) is not None
+    )
+
+
+def reused(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...]:
+    """The schemas that a sink is given by their ids, and registers for its topic: side, subject and schema."""
+    sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", sink.key), ("VALUE", sink.value))
+    return tuple(
+        (side, subject_name(sink.topic, side), replace(written, id=encoding.schema_id))
+        for side, encoding in sides
+        if encoding is not None and encoding.given and (written := encoding.written) is not None
     )
 
 
@@ -88,16 +100,18 @@ def plan_new_sink(
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
     _check_delivery(statement, name)
-    _refuse_later_features(statement)
     check_key_options(statement, name)
-    chain = chain_of(catalog, relation.id)
+    chain = with_old_rows(catalog, chain_of(catalog, relation.id), statement)
+    check_over_view(chain, statement, name)
     unstable = chain.unstable()
     if withheld := fields_without_column(relation):
         raise withheld[0]
     keys = _key(catalog, relation, statement)
     check_format_options(statement.formats)
     _check_rows(relation, name, unstable)
-    _check_growth(catalog, relation, statement, name)
+    old_rows = statement.envelope == "DEBEZIUM" and chain.source.growth is not Growth.APPEND
+    if not old_rows:
+        _check_growth(catalog, relation, statement, name)
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":
         _check_deterministic(relation, name, unstable, keys)
@@ -123,8 +137,9 @@ def plan_new_sink(
         statement.kafka.options.compression_type,
         statement.with_options.on_error,
         statement.with_options.delivery,
+        old_rows,
     )
-    choose_latency(catalog, statement, sink, plan_source(definition_of(chain.source, CreateSource)), chain)
+    choose_latency(catalog, statement, sink, source_layout(chain.source), chain)
     return sink, tuple(_notices(relation, statement, sink, unstable))
 
 
@@ -146,16 +161,6 @@ def _check_delivery(statement: CreateSink, name: str) -> None:
     """Spark's real-time mode writes records before its boundaries are committed, so it may repeat them."""
     if statement.with_options.delivery == "exactly once" and statement.with_options.latency == "real time":
         raise errors.ExactlyOnceInRealTime(name)
-
-
-def _refuse_later_features(statement: CreateSink) -> None:
-    """Raises for options that the grammar has and no sink supports yet, so that none is ignored silently."""
-    for format_ in statement.formats.each():
-        options = format_.write_options if isinstance(format_, RegistryFormat) else None
-        if options is not None and options.key_schema_id is not None:
-            raise NotSupportedYet("KEY SCHEMA ID of a sink")
-        if options is not None and options.value_schema_id is not None:
-            raise NotSupportedYet("VALUE SCHEMA ID of a sink")
 
 
 def _key(catalog: Catalog, relation: Object, statement: CreateSink) -> list[Column]:
@@ -192,8 +197,6 @@ def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> SinkE
 def _check_growth(catalog: Catalog, relation: Object, statement: CreateSink, name: str) -> None:
     """A topic holds rows that are added, or the newest row of each key. Rows that change without a key fit neither."""
     found = relation_growth(catalog, relation)
-    if statement.envelope == "DEBEZIUM" and relation.growth is not Growth.APPEND:
-        raise DebeziumNeedsState(name, relation.kind.value, relation.name)
     if isinstance(found, Changing):
         raise errors.SinkOverChanging(name, relation.kind.value, relation.name, found.why, found.keep, found.cure)
     if isinstance(found, Keyed) and statement.key is None and statement.envelope is None:
@@ -237,6 +240,9 @@ def _notices(relation: Object, statement: CreateSink, sink: SinkDefinition, unst
                 f'column "{column.name}" of sink "{sink.name}" is computed by {joined(clock, "and")}: a record has the time at '
                 "which it was written, and another one if it is written again after a failure"
             )
+    for encoded, section in ((sink.key, "key"), (sink.value, "value")):
+        if encoded is not None:
+            yield from null_notices("sink", sink.name, encoded, section)
     if relation.growth is Growth.KEYED and sink.envelope == "NONE":
         whole = f'{relation.kind} "{relation.name}"'
         yield f'sink "{sink.name}" writes every change of {whole} as a record, and no deletes'
@@ -278,19 +284,25 @@ def _side(
 ) -> RecordEncoding:
     record = types.record(relation, columns)
     names, whole = tuple(c.name for c in columns), types.expanded(record)
+    if isinstance(format_, RegistryFormat) and given_id(format_, side) is not None:
+        if as_event:
+            raise NotSupportedYet(f"{side} SCHEMA ID with ENVELOPE DEBEZIUM")
+        return given_side(format_, side, whole, sink)
     match format_:
         case RegistryFormat(kind="AVRO"):
             encoding = _avro(format_, side, record, whole, types, as_event=as_event)
         case RegistryFormat(kind="JSON SCHEMA"):
             encoding = json_schema_side(format_, side, record, types.resolve, as_event=as_event)
         case RegistryFormat(kind="PROTOBUF"):
-            encoding = protobuf_side(format_, side, record, types.resolve, as_event=as_event)
+            encoding = protobuf_side(format_, side, whole, as_event=as_event)
         case JsonFormat():
             encoding = RecordEncoding("JSON", names, record, as_event=as_event)
         case TextFormat() | BytesFormat():
             if as_event:
                 raise errors.SinkFormatNeedsOneColumn(sink, format_words(format_), side.lower(), 2)
             encoding = _one_column(format_, side, record, sink)
+        case PrimitiveFormat():
+            encoding = RecordEncoding("PRIMITIVE", names, record)
         case _:
             raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
     return replace(encoding, record=types.expanded(encoding.record))
@@ -311,17 +323,33 @@ def _one_column(format_: TextFormat | BytesFormat, side: Side, record: Record, s
 def _avro(
     format_: RegistryFormat, side: Side, record: Record, whole: Record, types: DocumentedTypes, *, as_event: bool
 ) -> RecordEncoding:
-    """The Avro side of a record; in ``whole`` the types of the catalog are replaced by their definitions. They keep the names
-    that they have in the schema that is frozen into the statement."""
+    """The Avro side of a record; in ``whole`` the types of the catalog are replaced by their definitions. Types and fields
+    keep the names that they have in the schema that is frozen into the statement."""
     options = format_.write_options
     full = options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
     name = full if full is not None else ("row" if side == "KEY" else "envelope")
     written = change_event(record) if as_event else record
-    own = frozen_schemas(format_, side)
-    known = published(written, load_tree(own[-1].schema), types.resolve).names if own else {}
-    made = to_avro(written, name=name, null_defaults=options.null_defaults, names=known, resolve=types.resolve)
-    within = (AFTER,) if as_event else ()
+    names, fields = _published_names(written, format_, side, types, as_event=as_event)
+    made = to_avro(
+        written, name=name, null_defaults=options.null_defaults, names=names, fields=fields, resolve=types.resolve
+    )
+    renames = made.renames.items()
+    if as_event:  # those of `before` are the same
+        renames = {path[1:]: name for path, name in renames if path[0] == AFTER}.items()
     columns = tuple(field.name for field in record.fields)
-    fields = tuple(made.renames.get((*within, column), column) for column in columns)
     schema = json.dumps(made.json, ensure_ascii=False)
-    return RecordEncoding("AVRO", columns, whole, schema, names=fields, as_event=as_event)
+    return RecordEncoding("AVRO", columns, whole, schema, renames=tuple(renames), as_event=as_event)
+
+
+def _published_names(
+    written: Record, format_: RegistryFormat, side: Side, types: DocumentedTypes, *, as_event: bool
+) -> tuple[Mapping[Path, str], Mapping[Path, str]]:
+    """The names of types and of fields in the schema that is frozen into the statement. None if there is no such schema."""
+    own = next(iter(frozen_schemas(format_, side)), None)
+    if own is None:
+        return {}, {}
+    renames = dict(own.names)
+    if as_event:
+        renames = {(place, *path): name for place in (BEFORE, AFTER) for path, name in own.names}
+    found = published(written, load_tree(own.schema), types.resolve, renames)
+    return found.names, found.fields

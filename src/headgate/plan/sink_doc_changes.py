@@ -37,7 +37,6 @@ from headgate.plan.sink_docs import (
 )
 from headgate.plan.sink_policies import Undocumented, check_policies, undocumented, with_pending
 from headgate.schema.names import print_name
-from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas
 from headgate.sql.registry_formats import SIDES, DocOn, DocTarget, Side, subject_name
 from headgate.sql.sinks import AddDoc, AlterSinkDocs, CreateSink, DocChange, DropDoc, RefreshDocs
@@ -82,10 +81,11 @@ def _check_format(entry: Object, sink: CreateSink, statement: AlterSinkDocs) -> 
 
 
 def _plan(catalog: Catalog, entry: Object, old: CreateSink, new: CreateSink) -> DocChangePlan:
-    before, after = published_schemas(catalog, old), published_schemas(catalog, new)
+    planned, _ = plan_new_sink(catalog, new, comments=False)
+    before, after = published_schemas(catalog, old), redocumented_schemas(catalog, new, planned)
     changed = [(side, effect) for side, effect in after if dict(before).get(side) != effect]
     values = [(side, effect) for side, effect in changed if side == "VALUE"]
-    frozen = with_schemas_to_register(new, values)
+    frozen = with_schemas_to_register(new, planned, values)
     if frozen == old:
         return DocChangePlan()
     change = replace(definition(entry, frozen, entry.columns), dependencies=_dependencies(catalog, entry, frozen))
@@ -106,24 +106,23 @@ def _notices(sink: CreateSink) -> Iterator[str]:
 def published_schemas(catalog: Catalog, statement: CreateSink) -> tuple[tuple[Side, RegisterSchema], ...]:
     """The next version of each schema that a sink has, with the docs of its statement, and where it is registered."""
     planned, _ = plan_new_sink(catalog, statement, comments=False)
+    return redocumented_schemas(catalog, statement, planned)
+
+
+def redocumented_schemas(
+    catalog: Catalog, statement: CreateSink, planned: SinkDefinition
+) -> tuple[tuple[Side, RegisterSchema], ...]:
+    """The next version of each schema that is frozen into a statement, with the columns and docs of ``planned``."""
+    found: list[tuple[Side, RegisterSchema]] = []
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
-    found = [(side, encoded, frozen_schemas(format_of(statement.formats, side), side)) for side, encoded in sides]
-    return tuple(
-        (
-            side,
-            _registration(
-                planned,
-                side,
-                redocumented(frozen_schema(encoded, own[-1]), encoded, defaults_of(catalog, planned, encoded)),
-            ),
-        )
-        for side, encoded, own in found
-        if own and encoded is not None and encoded.schema is not None
-    )
-
-
-def _registration(planned: SinkDefinition, side: Side, schema: WrittenSchema) -> RegisterSchema:
-    return RegisterSchema(planned.registry(sink_options.SIDES[side]), subject_name(planned.topic, side), schema)
+    for side, encoded in sides:
+        frozen = frozen_schemas(format_of(statement.formats, side), side)
+        if encoded is not None and encoded.schema is not None and not encoded.given and frozen:
+            old = frozen_schema(encoded, frozen[-1])
+            schema = redocumented(old, encoded, defaults_of(catalog, planned, encoded))
+            registry = planned.registry(sink_options.SIDES[side])
+            found.append((side, RegisterSchema(registry, subject_name(planned.topic, side), schema)))
+    return tuple(found)
 
 
 def policy_notices(catalog: Catalog, policy: int) -> Iterator[str]:

@@ -17,11 +17,11 @@ from headgate.catalog.objects import Column, Object
 from headgate.errors import InternalError, similar_names
 from headgate.plan import doc_errors as errors
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
+from headgate.plan.publish.given import given_id
 from headgate.resolve.definitions import spelled
 from headgate.resolve.statements import object_id
-from headgate.schema.docs import DocumentedPart
 from headgate.schema.names import ROOT, element_path, field_path, print_name, value_path
-from headgate.schema.types import Array, Enum, Field, Map, Named, Record, Type, map_inner
+from headgate.schema.types import Array, DocumentedPart, Enum, Field, Map, Named, Record, Type, map_inner
 from headgate.sql.formats import Format, Formats, format_of
 from headgate.sql.registry_formats import SIDES, DocOn, DocTarget, RegistryFormat, Side
 from headgate.sql.sinks import CreateSink
@@ -304,10 +304,14 @@ def _is_below(path: FieldPath, others: Collection[FieldPath]) -> bool:
 
 def doc_lists(formats: Formats) -> Iterator[tuple[RegistryFormat, tuple[Side, ...]]]:
     """The formats that have docs, each with the sides that it is for."""
-    if isinstance(formats.value, RegistryFormat):
-        yield formats.value, SIDES if formats.key is None else ("VALUE",)
-    if isinstance(formats.key, RegistryFormat):
-        yield formats.key, ("KEY",)
+    lists: list[tuple[Format | None, tuple[Side, ...]]] = [
+        (formats.value, SIDES if formats.key is None else ("VALUE",)), (formats.key, ("KEY",)),
+    ]  # fmt: skip
+    for format_, sides in lists:
+        if isinstance(format_, RegistryFormat):
+            generated = tuple(side for side in sides if given_id(format_, side) is None)
+            if generated:
+                yield format_, generated
 
 
 def check_docs(catalog: Catalog, statement: CreateSink, sink: SinkDefinition) -> None:

@@ -12,6 +12,7 @@ class DebeziumNeedsState(PlanError, code="PLN-0360"):
     sink: str
     kind: str
     relation: str
+    source_id: int | None = None  # whose stored copy would have the old rows
     MESSAGE = 'ENVELOPE DEBEZIUM of sink "{sink}" needs the old rows of {kind} "{relation}"'
     DETAIL = "Its rows change. A change event holds the row before the change, and a sink keeps no rows."
     HINT = (

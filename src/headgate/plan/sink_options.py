@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import DEFAULT_PATH, resolve_column
-from headgate.catalog.objects import Column, Object, definition_of
+from headgate.catalog.objects import Column, Object
 from headgate.errors import HeadgateError, Span, joined
 from headgate.plan import sink_option_errors as errors
 from headgate.plan.chain import Chain
 from headgate.plan.definitions import AT, ConnectionRef, HeadersColumn, PartitionBy, RecordSide, SinkEnvelope
+from headgate.plan.errors import NotSupportedYet
+from headgate.plan.reading import source_layout
 from headgate.plan.relations import Names, named_types, query_relation, resolve_type_name
-from headgate.plan.source import plan_source
 from headgate.resolve.statements import SparkTypes, registry_server
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Bigint, Bytes, Integer, Map, Record, Text, Type
 from headgate.sql.formats import Format, format_of
 from headgate.sql.query import growth, tree as n
 from headgate.sql.query.casts import expanded
-from headgate.sql.query.positioned_sql import generates_rows, positioned_sql
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.select import analyse
+from headgate.sql.query.tree_sql import generates_rows, positioned_sql
 from headgate.sql.registry_formats import RegistryFormat, Side, WriteFormatOptions
 from headgate.sql.sinks import CreateSink
-from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Expression, Query, print_identifier
+from headgate.sql.statement import Expression, Kind, Query, print_identifier
 from headgate.text.cursor import Identifier
 
 SIDES: Mapping[Side, RecordSide] = {"KEY": "key", "VALUE": "value"}
@@ -50,6 +50,7 @@ def check_key_options(statement: CreateSink, name: str) -> None:
             "KEY IN VALUE": not statement.with_options.key_in_value,
             "AVRO KEY FULLNAME": options is not None and options.avro_key_fullname is not None,
             "KEY COMPATIBILITY LEVEL": options is not None and options.key_compatibility_level is not None,
+            "KEY SCHEMA ID": options is not None and options.key_schema_id is not None,
         }
         for option in (option for option, is_given in given.items() if is_given):
             raise errors.OptionWithoutKey(name, option)
@@ -150,6 +151,16 @@ def _is_header(record: Record) -> bool:
 # what happens to rows that cannot be encoded
 
 
+def check_over_view(chain: Chain, statement: CreateSink, name: str) -> None:
+    """Raises for options that a sink over a materialized view cannot have."""
+    if chain.source.kind is not Kind.MATERIALIZED_VIEW:
+        return
+    if not statement.with_options.snapshot:
+        raise NotSupportedYet("SNAPSHOT = false of a sink over a materialized view")
+    if statement.with_options.on_error == "QUARANTINE":
+        raise errors.SinkCannotQuarantine(name, "it reads a materialized view, and a row of it is no record")
+
+
 def check_quarantine(chain: Chain, statement: CreateSink, envelope: SinkEnvelope, name: str) -> None:
     """Raises if rows cannot be set aside by the position of their records and sent through again."""
     if statement.with_options.on_error != "QUARANTINE":
@@ -193,7 +204,9 @@ def is_unique(chain: Chain, relation: Object, key: set[str]) -> bool:
 
 def _record_position(source: Object) -> tuple[int, ...]:
     """The columns of a source with the partition and the offset of its records; empty if one of them is missing."""
-    layout = plan_source(definition_of(source, CreateSource))
+    layout = source_layout(source)
+    if layout is None:
+        return ()
     metadata = {c.origin.name: c.name for c in layout.columns if c.origin.section == "metadata"}
     names = [metadata.get("PARTITION"), metadata.get("OFFSET")]
     positions = [at for at, column in enumerate(source.columns) if column.name in names]

@@ -9,6 +9,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Column, Object, definition_of
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.doc_errors import PolicyViolated
+from headgate.plan.publish.given import given_id
 from headgate.plan.sink_docs import (
     DocSlot,
     FieldPath,
@@ -17,8 +18,7 @@ from headgate.plan.sink_docs import (
     statement_docs,
 )
 from headgate.resolve.statements import object_id
-from headgate.schema.docs import DocumentedPart
-from headgate.schema.types import Record, Type, map_inner
+from headgate.schema.types import DocumentedPart, Record, Type, map_inner
 from headgate.sql.formats import format_of
 from headgate.sql.registry_formats import SIDES, RegistryFormat, RegistryKind, Side
 from headgate.sql.sinks import CreateSink, CreateSinkPolicy, Documented
@@ -65,7 +65,7 @@ def undocumented(
     found: list[Undocumented] = []
     for side in SIDES:
         format_ = format_of(statement.formats, side)
-        if isinstance(format_, RegistryFormat):
+        if isinstance(format_, RegistryFormat) and given_id(format_, side) is None:
             required = _required(catalog, schema, format_.kind)
             docs = statement_docs(statement.formats, side)
             counted = comments and not ignores_comments(format_)

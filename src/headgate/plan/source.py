@@ -78,7 +78,7 @@ def plan_source(statement: sources.CreateSource) -> SourcePlan:
     """The plan of a purified statement. Raises ColumnCollision if two columns have one name."""
     name = str(statement.name.parts[-1].name)
     value, key = encodings(statement.formats)
-    value = e.by_format_rules(value) if _following(statement) == "PIN" else e.filling(value)
+    value = e.by_format_rules(value) if schema_change_policy(statement) == "PIN" else e.filling(value)
     columns, doc = _body_columns(statement, name, value, key)
     # A list of names counts the columns that existed when it was written. Names behind those belong to columns that were
     # added later, in the order of their addition; RENAME COLUMN writes such names.
@@ -100,20 +100,20 @@ def plan_source(statement: sources.CreateSource) -> SourcePlan:
         key if envelope == "DEBEZIUM" or any(c.origin.section == "key" for c in columns) else None,
         envelope,
         statement.with_options.on_error,
-        _following(statement),
-        _following_key(statement),
+        schema_change_policy(statement),
+        key_change_policy(statement),
         doc,
         tuple(without_column),
     )
 
 
 def key_fields_not_included(statement: sources.CreateSource) -> tuple[str, ...]:
-    """The columns that INCLUDE KEY would add to a source without it."""
+    """The columns that INCLUDE KEY would add to a source without it. A key without fields is also called as a value would be."""
     planned, key = plan_source(statement), encodings(statement.formats)[1]
     if planned.key is not None or key is None:
         return ()
     kept = {column.name for column in planned.columns}
-    names = [field.name for field in e.fields_of(key) or ()] or ["key"]
+    names = [field.name for field in e.fields_of(key) or ()] or ["key", e.decoded_type(key).name]
     return tuple(name for name in names if name not in kept)
 
 
@@ -296,19 +296,19 @@ def check_schema_change(statement: sources.CreateSource) -> None:
         raise errors.SchemaCannotChange(name, given, format_words(value), inline)
 
 
-def _following(statement: sources.CreateSource) -> d.SchemaChangePolicy:
+def schema_change_policy(statement: sources.CreateSource) -> d.SchemaChangePolicy:
     given = statement.with_options.on_schema_change
     if given is not None:
         return given
     return "FOLLOW" if reads_latest_schema(statement.formats.value) else "PIN"
 
 
-def _following_key(statement: sources.CreateSource) -> d.SchemaChangePolicy:
+def key_change_policy(statement: sources.CreateSource) -> d.SchemaChangePolicy:
     """A key follows where the value does, or where the value has no schema that could change."""
     formats = statement.formats
     follows = reads_latest_schema(formats.key or formats.value, "KEY")
     if isinstance(formats.value, RegistryFormat):
-        follows = follows and _following(statement) == "FOLLOW"
+        follows = follows and schema_change_policy(statement) == "FOLLOW"
     return "FOLLOW" if follows else "HALT"
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from headgate.catalog import changes
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.graph import check_droppable, drop_order, upstream
+from headgate.catalog.changes import apply
+from headgate.catalog.graph import check_droppable, drop_order, hidden_parts, parts_of, upstream
 from headgate.catalog.names import find, is_name_of, owned_column, parent_and_name, resolve_fields, search_path
 from headgate.catalog.objects import (
     Comment,
@@ -20,21 +20,30 @@ from headgate.catalog.objects import (
     definition_of,
 )
 from headgate.catalog.secrets import SecretSource
-from headgate.plan import plans
+from headgate.plan import plans, streams
 from headgate.plan.chain import check_loops
+from headgate.plan.changes_of import all_of, follow_changes
+from headgate.plan.connections import connection_secrets, plan_alter_connection
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import definition, plan_follow, with_schemas_to_register
+from headgate.plan.insert import plan_insert, plan_insert_query
+from headgate.plan.materialization_changes import plan_backfill, plan_create, plan_set_fields, released_targets
+from headgate.plan.materializations import plan_materialization
+from headgate.plan.new_materialized_views import after_copy, plan_materialized_view
 from headgate.plan.plans import ChangeCatalog, Skip
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
 from headgate.plan.set_from import plan_set_from
-from headgate.plan.sink import plan_new_sink, plan_sink, subjects
+from headgate.plan.sink import plan_new_sink, plan_sink, reused, subjects
 from headgate.plan.sink_doc_changes import plan_doc_changes, policy_notices
 from headgate.plan.sink_docs import check_docs, check_length, types_named, with_frozen_docs, with_full_names
+from headgate.plan.sink_option_errors import DebeziumNeedsState
 from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.plan.source import check_schema_change, keep_column_ids, plan_source, source_columns
+from headgate.plan.stored_copies import reads_of_sink
+from headgate.plan.streams_as import plan_stream_as
 from headgate.plan.views import (
     derive_growth,
     plan_replacement,
@@ -47,9 +56,16 @@ from headgate.resolve.statements import Context, find_object, object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
 from headgate.sql import objects, queries as sql_queries, show as sql_show
-from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection, ValidateConnection
+from headgate.sql.connections import (
+    AlterConnection,
+    AlterSecret,
+    CreateConnection,
+    CreateSecret,
+    KafkaConnection,
+    ValidateConnection,
+)
+from headgate.sql.materializations import BackfillMaterialization, CreateMaterialization, SetMaterializationFields
 from headgate.sql.objects import DropObject
-from headgate.sql.options import SecretReference, given_options
 from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, Side
@@ -57,7 +73,9 @@ from headgate.sql.script import parse_statement
 from headgate.sql.sinks import AlterSinkDocs, AlterSinkFrom, AlterSinkPolicy, CreateSink, CreateSinkPolicy
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import Alter, Create, Kind, ObjectName, Query, Statement, print_string
-from headgate.sql.views import CreateView
+from headgate.sql.streams import CreateStream, CreateStreamAs
+from headgate.sql.subscribe import Subscribe
+from headgate.sql.views import CreateMaterializedView, CreateView
 
 
 def plan(statement: Statement, context: Context) -> plans.Plan:
@@ -94,15 +112,29 @@ class _Planner:
             case AlterSecret():
                 return self._alter_secret(statement)
             case CreateConnection():
-                return self._connection(statement)
+                return self._create(statement, dependencies=connection_secrets(statement))
+            case AlterConnection():
+                return _missing(statement) or plan_alter_connection(statement, self.context)
             case objects.CreateType():
                 return self._type(statement)
             case CreateSource():
                 return self._source(statement)
             case CreateView():
                 return self._view(statement)
+            case CreateStream():
+                return streams.plan_stream(statement, self.context, self._object)
+            case CreateStreamAs():
+                return plan_stream_as(statement, self.context, self._types)
+            case CreateMaterializedView():
+                return plan_materialized_view(statement, self.context)
             case CreateSink():
                 return self._sink(statement)
+            case CreateMaterialization():
+                return plan_create(statement, self.context, self._object(statement))
+            case BackfillMaterialization():
+                return _missing(statement) or plan_backfill(statement, self.context)
+            case SetMaterializationFields():
+                return _missing(statement) or plan_set_fields(statement, self.context)
             case AlterSinkDocs():
                 return self._sink_docs(statement)
             case CreateSinkPolicy():
@@ -119,7 +151,7 @@ class _Planner:
                 return self._task_state(statement)
             case AlterSinkFrom():
                 return _missing(statement) or plan_set_from(statement, self.context)
-            case AcceptSchemaChange(kind=Kind.SOURCE):
+            case AcceptSchemaChange():
                 return self._accept(statement)
             case RenameColumn():
                 return self._rename_column(statement)
@@ -144,12 +176,6 @@ class _Planner:
         secret = self.context.answers.secret
         assert secret is not None
         return ChangeCatalog(statement.words, (changes.SecretChanged(object_id(statement.name), secret),))
-
-    def _connection(self, statement: CreateConnection) -> ChangeCatalog:
-        values = [value for _, value in given_options(statement.options)]
-        ids = [object_id(value.name) for value in values if isinstance(value, SecretReference)]
-        needs = tuple(Dependency(id_, DependencyKind.SECRET) for id_ in dict.fromkeys(ids))
-        return self._create(statement, dependencies=needs)
 
     def _type(self, statement: objects.CreateType) -> ChangeCatalog:
         columns, body, needs = type_definition(self.catalog, self.path, statement)
@@ -201,7 +227,13 @@ class _Planner:
 
     def _sink(self, statement: CreateSink) -> ChangeCatalog:
         statement = with_full_names(self.catalog, statement)
-        sink, notices = plan_new_sink(self.catalog, statement, self.context.answers.types)
+        try:
+            sink, notices = plan_new_sink(self.catalog, statement, self.context.answers.types)
+        except DebeziumNeedsState as needed:
+            if needed.source_id is None:
+                raise
+            source = self.catalog.get(needed.source_id)
+            return after_copy(statement, self.context, source, lambda there: _Planner(there)._sink(statement))
         check_docs(self.catalog, statement, sink)
         schema, _ = parent_and_name(self.catalog, self.path, statement.name, statement.kind)
         check_policies(sink.name, undocumented(self.catalog, schema, statement, sink, comments=True))
@@ -210,12 +242,15 @@ class _Planner:
             (side, plans.RegisterSchema(sink.registry(SIDES[side]), subject, schema))
             for side, subject, schema in subjects(sink)
         ]
-        frozen = with_schemas_to_register(statement, register)
+        frozen = with_schemas_to_register(statement, sink, register)
         types = (Dependency(id_, DependencyKind.TYPE) for id_ in types_named(self.catalog, statement))
-        needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement), *types)
+        needs = (*reads_of_sink(self.catalog, statement, sink), *self._connections(statement), *types)
         made = self._object(frozen, dependencies=needs)
         check_loops(apply(self.catalog, changes.ObjectCreated(made)), [made.id])
         effects: list[plans.Effect] = [_new_topic(statement, sink)]
+        effects += [
+            plans.ReuseSchema(sink.registry(SIDES[side]), subject, schema) for side, subject, schema in reused(sink)
+        ]
         for side, effect in register:
             if (level := _level(statement, side)) is not None:
                 effects.append(plans.SetCompatibility(effect.connection, effect.subject, level))
@@ -263,14 +298,17 @@ class _Planner:
         if missing := _missing(statement):
             return missing
         tag, target = statement.words, self._named(statement.name)
-        if not statement.cascade:
+        effects = (streams.topic_deletion(self.catalog, target),) if statement.delete_topic else ()
+        if statement.cascade:
+            order = drop_order(self.catalog, [target.id])
+        else:
             check_droppable(self.catalog, target.id)
-            return ChangeCatalog(tag, (changes.ObjectDropped(target.id),))
-        order = drop_order(self.catalog, [target.id])
-        notices = tuple(
-            f'{o.kind} "{self.catalog.display_name(o.id)}" is dropped too' for o in order if o.id != target.id
-        )
-        return ChangeCatalog(tag, tuple(changes.ObjectDropped(o.id) for o in order), notices=notices)
+            order = (target,)
+        shown = [o for o in order if o.id not in {target.id, *hidden_parts(self.catalog)}]
+        notices = tuple(f'{o.kind} "{self.catalog.display_name(o.id)}" is dropped too' for o in shown)
+        ids = dict.fromkeys([o.id for o in order] + [part.id for o in order for part in parts_of(self.catalog, o)])
+        released = released_targets(order, drop=statement.drop_target)
+        return ChangeCatalog(tag, tuple(map(changes.ObjectDropped, ids)), (*effects, *released), notices=notices)
 
     def _rename(self, statement: objects.RenameObject) -> ChangeCatalog | Skip:
         if missing := _missing(statement):
@@ -293,7 +331,9 @@ class _Planner:
         if missing := _missing(statement):
             return missing
         desired = DesiredTaskState.PAUSED if statement.action == "PAUSE" else DesiredTaskState.RUNNING
-        return ChangeCatalog(statement.words, (changes.TaskStateSet(object_id(statement.name), desired),))
+        target = self._named(statement.name)
+        (task, *_) = (*parts_of(self.catalog, target), target)
+        return ChangeCatalog(statement.words, (changes.TaskStateSet(task.id, desired),))
 
     def _accept(self, statement: AcceptSchemaChange) -> ChangeCatalog | Skip:
         """ACCEPT SCHEMA CHANGE. Raises if a view or sink downstream cannot follow."""
@@ -360,6 +400,14 @@ def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
     match statement:
         case Select():
             return _select(statement, context)
+        case sql_queries.InsertValues():
+            return plan_insert(catalog, statement)
+        case sql_queries.InsertQuery():
+            analysed = analyse_query(catalog, path, statement.query)
+            return plan_insert_query(catalog, statement, _analysed(statement.query, context), analysed)
+        case Subscribe():
+            query = _analysed(all_of(statement.relation), context)
+            return follow_changes(catalog, query, snapshot=statement.with_options.snapshot)
         case sql_queries.SetSearchPath():
             return plans.SetSearchPath(search_path(catalog, path, statement.path))
         case sql_show.ReplayQuarantine():
@@ -376,13 +424,16 @@ def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
             | sql_show.Describe()
         ):
             return plans.Show(statement)
-        case sql_show.Explain(statement=Select() | CreateView() as explained):
+        case sql_show.Explain(statement=Select() | CreateView() | CreateMaterializedView() as explained):
             resolved = replace(explained, query=_analysed(explained.query, context))
             return plans.Show(replace(statement, statement=resolved))
         case sql_show.Explain(statement=CreateSink() as explained):
             plan_sink(catalog, explained)  # raises now if it cannot be made
             return plans.Show(statement)
-        case sql_show.ExplainObject(kind=Kind.SINK):
+        case sql_show.Explain(statement=CreateMaterialization() as explained):
+            plan_materialization(catalog, explained)  # raises now if it cannot be made
+            return plans.Show(statement)
+        case sql_show.ExplainObject(kind=Kind.SINK | Kind.MATERIALIZATION | Kind.MATERIALIZED_VIEW):
             return plans.Show(statement)
         case sql_show.Explain() | sql_show.ExplainObject():
             raise NotSupportedYet("EXPLAIN of this statement")
@@ -392,10 +443,13 @@ def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
             return None
 
 
-def _select(statement: Select, context: Context) -> plans.RunQuery:
-    if statement.emit_changes:
-        raise NotSupportedYet("SELECT … EMIT CHANGES")
-    return plans.RunQuery(_analysed(statement.query, context))
+def _select(statement: Select, context: Context) -> plans.RunQuery | plans.FollowChanges:
+    query = _analysed(statement.query, context)
+    return (
+        follow_changes(context.catalog, query, limit=statement.limit)
+        if statement.emit_changes
+        else plans.RunQuery(query)
+    )
 
 
 def _quarantine_query(statement: sql_show.ShowObjects, context: Context) -> Select:
@@ -425,8 +479,9 @@ def _explain_schema(statement: sql_show.ExplainSchema, catalog: Catalog) -> plan
 
 
 def _tasks_to_replay(id_: int, catalog: Catalog) -> tuple[int, ...]:
-    """The task of this id, or all tasks over the source of this id."""
+    """The task of this id, or all tasks over the source of this id that can send records through again."""
     if id_ in catalog.desired:
         return (id_,)
     found = catalog.get(id_)
-    return tuple(task for task in sorted(catalog.desired) if found in upstream(catalog, task))
+    tasks = (task for task in sorted(catalog.desired) if catalog.get(task).kind is not Kind.MATERIALIZED_VIEW)
+    return tuple(task for task in tasks if found in upstream(catalog, task))

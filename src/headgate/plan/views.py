@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
+from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged, apply
 from headgate.catalog.graph import drop_order, type_dependencies
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object, definition_of
@@ -15,6 +14,8 @@ from headgate.errors import HeadgateError
 from headgate.plan import errors
 from headgate.plan.chain import check_loops, query_growth, valid_query, view_query
 from headgate.plan.definitions import SinkDefinition
+from headgate.plan.materialization_impact import changed_target, check_not_narrowed
+from headgate.plan.materializations import existing_materialization
 from headgate.plan.plans import Consequence, Outcome
 from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink
@@ -27,7 +28,7 @@ from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind, Query
-from headgate.sql.views import CreateView
+from headgate.sql.views import CreateMaterializedView, CreateView
 from headgate.text.cursor import Identifier
 
 
@@ -55,6 +56,13 @@ def view_columns(
 
 def _shape(column: Column) -> tuple[str, str, bool]:
     return column.name, print_type(column.type), column.nullable
+
+
+def listed_names(view: Object) -> tuple[Identifier, ...]:
+    """The list of names in the statement of a view, materialized or not."""
+    if view.kind is Kind.MATERIALIZED_VIEW:
+        return definition_of(view, CreateMaterializedView).columns
+    return definition_of(view, CreateView).columns
 
 
 def derive_growth(
@@ -179,15 +187,29 @@ class _Checked:
         try:
             if dependent.kind is Kind.VIEW:
                 return _view_change(before, after, dependent)
+            if dependent.kind is Kind.MATERIALIZED_VIEW and not self.same_query:
+                self._breaks(before, dependent, "it would have to be filled anew, which is not supported yet")
             if dependent.kind is Kind.SINK:
                 outcome = self._outcome(after, _planned(after, dependent))
                 self.consequences.append(Consequence(dependent.id, outcome, because_of=self.view.id))
                 if _writes_other_columns(before, after, dependent):
                     self._breaks(before, dependent, "the columns that it writes would be others")
+            if dependent.kind is Kind.MATERIALIZATION:
+                self._materialization(before, after, dependent)
         except HeadgateError as error:
             if _works(before, dependent):
                 self._breaks(before, dependent, ": ".join(filter(None, (error.message(), error.detail()))))
         return None
+
+    def _materialization(self, before: Catalog, after: Catalog, dependent: Object) -> None:
+        """A target is widened where it stands. It is never narrowed, unless its statement says that it is to be filled anew then."""
+        new, old = existing_materialization(after, dependent), existing_materialization(before, dependent)
+        if new.on_incompatible in (None, "ABORT"):
+            check_not_narrowed(dependent, old, new)
+        made = changed_target(dependent, old, new)
+        if made.outcome is Outcome.UNCHANGED and not self.same_query:
+            made = replace(made, outcome=Outcome.IN_STEP if new.key else Outcome.GOES_ON)
+        self.consequences.append(replace(made, because_of=self.view.id))
 
     def _breaks(self, catalog: Catalog, dependent: Object, reason: str) -> None:
         self.broken.append((dependent.kind.value, catalog.display_name(dependent.id), reason.rstrip(".")))
@@ -243,6 +265,8 @@ def _works(catalog: Catalog, dependent: Object) -> bool:
             valid_query(catalog, dependent)
         elif dependent.kind is Kind.SINK:
             _planned(catalog, dependent)
+        elif dependent.kind is Kind.MATERIALIZATION:
+            existing_materialization(catalog, dependent)
     except HeadgateError:
         return False
     return True
@@ -251,16 +275,16 @@ def _works(catalog: Catalog, dependent: Object) -> bool:
 def replacement_notices(catalog: Catalog, consequences: tuple[Consequence, ...]) -> Iterator[str]:
     """What the replacement means for each sink."""
     for consequence in consequences:
-        name = catalog.display_name(consequence.object)
+        kind, name = catalog.get(consequence.object).kind, catalog.display_name(consequence.object)
         match consequence.outcome:
             case Outcome.IN_STEP:
                 yield (
-                    f'sink "{name}" is brought in step: rows that the new query gives otherwise are written again, and keys '
+                    f'{kind} "{name}" is brought in step: rows that the new query gives otherwise are written again, and keys '
                     "that it does not give are deleted"
                 )
             case Outcome.GOES_ON:
                 yield (
-                    f'sink "{name}" goes on with the new query from where it is; what it wrote before stays as it is'
+                    f'{kind} "{name}" goes on with the new query from where it is; what it wrote before stays as it is'
                 )
             case _:
                 pass

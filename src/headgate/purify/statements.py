@@ -1,38 +1,171 @@
-"""What each statement asks of the systems outside, and how the answers are frozen into it."""
+"""What each statement asks of the systems outside, and how the answers are frozen into it.
+
+`Lookups` are the questions. `PlannedLookups` answers as if the statements that were planned before had run already.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
+from typing import Protocol, TypeVar, cast
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.graph import upstream
 from headgate.catalog.objects import Object, definition_of
-from headgate.connectors.connections import ConnectionRef
+from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
-from headgate.purify.lookups import Lookups
+from headgate.purify.streams import freeze_given_schemas, given_schemas, purify_stream
+from headgate.registry.client import RegisteredSchema
+from headgate.registry.errors import SubjectDeleted, SubjectNotFound
 from headgate.resolve import errors
+from headgate.resolve.connections import altered_connection
 from headgate.resolve.statements import (
     Context,
+    TakenSchema,
     check_connections,
+    check_target_connection,
     kafka_server,
     object_id,
     registry_server,
     topic_name,
 )
+from headgate.resolve.streams import read_statement, topics_below
 from headgate.schema.encodings import SchemaEncoding, needed_past
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql import registry_formats as f
-from headgate.sql.connections import CreateConnection, Kafka, ReadOptions
+from headgate.sql.connections import AlterConnection, CreateConnection, Kafka, ReadOptions
 from headgate.sql.formats import Format, Formats, frozen_schemas
+from headgate.sql.materializations import CreateMaterialization
 from headgate.sql.options import OptionRule, Timestamp, given_options
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
-from headgate.sql.statement import Kind, ObjectName, Statement
+from headgate.sql.statement import ObjectName, Statement
+from headgate.sql.streams import CreateStream, CreateStreamAs
+
+T = TypeVar("T")
+
+
+class Lookups(Protocol):
+    """The questions that a statement may ask. Each raises the error of the system that cannot answer."""
+
+    def check(self, catalog: Catalog, statement: CreateConnection) -> None: ...
+
+    def topic(self, catalog: Catalog, connection: ConnectionRef, name: str) -> Topic:
+        """Raises TopicNotFound."""
+
+    def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
+        """The first offset of every partition at or after a time in milliseconds; without a time, the end."""
+
+    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
+        """The newest schema of a subject, None if there is no such subject."""
+
+    def versions(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> tuple[WrittenSchema, ...]:
+        """All schemas of a subject, oldest first."""
+
+    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
+        """Raises SchemaIdNotFound."""
+
+    def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
+        """The schemas that the registry has for a source's topic and that the source does not read yet, oldest first."""
+
+
+ChangedSchemas = Callable[[Catalog, int], tuple[TakenSchema, ...]]
+
+
+class LiveLookups:
+    """Asks the systems themselves. ``changed`` returns the schemas of a source that its registry has and it does not read."""
+
+    def __init__(self, connections: Connections, changed: ChangedSchemas) -> None:
+        self._connections = connections
+        self._changed = changed
+
+    def check(self, catalog: Catalog, statement: CreateConnection) -> None:
+        self._connections.check(catalog, statement)
+
+    def topic(self, catalog: Catalog, connection: ConnectionRef, name: str) -> Topic:
+        return self._connections.kafka(catalog, connection).topic(name)
+
+    def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
+        cluster = self._connections.kafka(catalog, connection)
+        found = cluster.offsets(topic, latest=True) if since is None else cluster.offsets_at_time(topic, since)
+        return tuple(found[partition] for partition in range(topic.partitions))
+
+    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
+        client = self._connections.registry(catalog, registry)
+        try:
+            found: RegisteredSchema = client.latest(subject)
+        except (SubjectNotFound, SubjectDeleted):
+            return None
+        return client.written(found.schema, found.schema_id)
+
+    def versions(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> tuple[WrittenSchema, ...]:
+        client = self._connections.registry(catalog, registry)
+        try:
+            found = [client.version(subject, number) for number in client.versions(subject)]
+        except (SubjectNotFound, SubjectDeleted):
+            return ()
+        return tuple(client.written(one.schema, one.schema_id) for one in found)
+
+    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
+        client = self._connections.registry(catalog, registry)
+        return client.written(client.schema_by_id(schema_id), schema_id)
+
+    def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
+        return self._changed(catalog, source)
+
+
+@dataclass(slots=True)
+class PlannedLookups:
+    """Asks ``real`` each question once per script, and knows the topics and schemas that earlier statements will create."""
+
+    real: Lookups
+    topics: dict[tuple[ConnectionRef, str], int] = field(default_factory=dict)  # -> partitions
+    schemas: dict[tuple[ConnectionRef, str], WrittenSchema] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], object] = field(default_factory=dict)
+
+    def check(self, catalog: Catalog, statement: CreateConnection) -> None:
+        self.real.check(catalog, statement)
+
+    def topic(self, catalog: Catalog, connection: ConnectionRef, name: str) -> Topic:
+        partitions = self.topics.get((connection, name))
+        if partitions is not None:
+            return Topic(name, "", partitions)
+        key = ("topic", connection, name)
+        return self._once(key, lambda: self.real.topic(catalog, connection, name))
+
+    def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
+        if (connection, topic.name) in self.topics:
+            return (0,) * topic.partitions
+        key = ("offsets", connection, topic, since)
+        return self._once(key, lambda: self.real.offsets(catalog, connection, topic, since))
+
+    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
+        schema = self.schemas.get((registry, subject))
+        if schema is not None:
+            return schema
+        key = ("latest", registry, subject)
+        return self._once(key, lambda: self.real.latest(catalog, registry, subject))
+
+    def versions(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> tuple[WrittenSchema, ...]:
+        schema = self.schemas.get((registry, subject))
+        key = ("versions", registry, subject)
+        known = self._once(key, lambda: self.real.versions(catalog, registry, subject))
+        return known if schema is None else (*known, schema)
+
+    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
+        key = ("id", registry, schema_id)
+        return self._once(key, lambda: self.real.by_id(catalog, registry, schema_id))
+
+    def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
+        return self.real.changed_schemas(catalog, source)
+
+    def _once(self, key: tuple[object, ...], ask: Callable[[], T]) -> T:
+        if key not in self._known:
+            self._known[key] = ask()
+        return cast("T", self._known[key])
 
 
 def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[Statement, Context]:
@@ -41,14 +174,25 @@ def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[St
     match statement:
         case CreateConnection():
             return _purify_connection(statement, context, lookups), context
+        case AlterConnection(name=ObjectName(id=int())):
+            _purify_connection(altered_connection(context.catalog, statement), context, lookups)
+            return statement, context
         case CreateSource():
             return purify_source(statement, context, lookups), context
         case CreateSink():
             return purify_sink(statement, context, lookups), context
+        case CreateMaterialization():
+            check_target_connection(context.catalog, statement)
+            return statement, context
+        case CreateStream():
+            return purify_stream(statement, context, lookups), context
+        case CreateStreamAs():
+            schemas = given_schemas(statement, context, lookups)
+            return statement, replace(context, answers=replace(context.answers, schemas=schemas))
         case AlterSinkFrom(name=ObjectName(id=int(sink)), relation=relation):
             ends = _ends_of_other_source(context, lookups, sink, relation)
             return statement, replace(context, answers=replace(context.answers, ends=ends))
-        case AcceptSchemaChange(kind=Kind.SOURCE, name=ObjectName(id=int(source))):
+        case AcceptSchemaChange(name=ObjectName(id=int(source))):
             schemas = lookups.changed_schemas(context.catalog, source)
             return statement, replace(context, answers=replace(context.answers, schemas=schemas))
         case _:
@@ -185,7 +329,7 @@ def purify_sink(statement: CreateSink, context: Context, lookups: Lookups) -> Cr
         registry = format_.registry if isinstance(format_, RegistryFormat) else None
         if isinstance(registry, f.RegistryUrl) and has_password(registry.url):
             raise errors.PasswordInAddress(topic)
-    return frozen_snapshot(statement, context, lookups)
+    return frozen_snapshot(freeze_given_schemas(statement, context, lookups), context, lookups)
 
 
 def frozen_snapshot(statement: CreateSink, context: Context, lookups: Lookups) -> CreateSink:
@@ -199,7 +343,7 @@ def frozen_snapshot(statement: CreateSink, context: Context, lookups: Lookups) -
     catalog, source = context.catalog, _source_below(context.catalog, statement.relation)
     if source is None:
         return statement
-    kafka = definition_of(source, CreateSource).kafka
+    kafka = read_statement(source).kafka
     topic = lookups.topic(catalog, kafka_server(kafka), topic_name(kafka))
     ends = lookups.offsets(catalog, kafka_server(kafka), topic, None)
     return replace(statement, with_options=replace(options, seed_offset=ends))
@@ -207,8 +351,7 @@ def frozen_snapshot(statement: CreateSink, context: Context, lookups: Lookups) -
 
 def _source_below(catalog: Catalog, relation: ObjectName) -> Object | None:
     """The one source that a relation reads; None if it reads several, about which planning says what is wrong."""
-    below = (catalog.get(object_id(relation)), *upstream(catalog, object_id(relation)))
-    sources = [o for o in below if o.kind is Kind.SOURCE]
+    sources = topics_below(catalog, object_id(relation))
     return sources[0] if len(sources) == 1 else None
 
 

@@ -35,14 +35,6 @@ class RegisteredSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class SubjectVersion:
-    """The number of a version, without its schema."""
-
-    subject: str
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class CompatibilityResult:
     """`messages` are the registry's reasons if the schema is not compatible."""
 
@@ -85,12 +77,6 @@ class RegistryClient:
         """Raises SchemaIdNotFound."""
         request = Request("GET", f"/schemas/ids/{schema_id}", f"read schema {schema_id}", schema_id=schema_id)
         return self._by_id.get(schema_id, lambda: _schema(self._send(request), SchemaFormat.AVRO))
-
-    def versions_of_id(self, schema_id: int) -> tuple[SubjectVersion, ...]:
-        """All versions of all subjects that have the id."""
-        what = f"read the versions of schema {schema_id}"
-        request = Request("GET", f"/schemas/ids/{schema_id}/versions", what, schema_id=schema_id)
-        return _subject_versions(self._send(request))
 
     def types(self) -> tuple[str, ...]:
         """The types of schemas that the registry accepts. These may be more than Headgate can read."""
@@ -303,17 +289,6 @@ def _reference(answer: Answer, item: Json) -> Reference:
             return Reference(name, subject, version)
         case _:
             raise answer.unreadable("a reference has no name, subject or version")
-
-
-def _subject_versions(answer: Answer) -> tuple[SubjectVersion, ...]:
-    found = []
-    for item in _list(answer, dict, "versions"):
-        match item:
-            case {"subject": str(subject), "version": int(version)}:
-                found.append(SubjectVersion(subject, version))
-            case _:
-                raise answer.unreadable("a list of versions was asked for")
-    return tuple(found)
 
 
 def _compatibility_result(answer: Answer) -> CompatibilityResult:

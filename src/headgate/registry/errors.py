@@ -176,30 +176,33 @@ class SchemaNotFound(RegistryError, code="REG-0215"):
     MESSAGE = 'subject "{subject}" has no version with this schema'
 
 
-class NotDeletedFirst(RegistryError, code="REG-0216"):
-    """A permanent deletion is asked for before a soft one."""
+class DeletionRefused(RegistryError):
+    """The registry does not delete a subject, or one version of it."""
 
     subject: str
     version: int | None = None
+
+    @property
+    def which(self) -> str:
+        return (
+            f'subject "{self.subject}"'
+            if self.version is None
+            else f'version {self.version} of subject "{self.subject}"'
+        )
+
+
+class NotDeletedFirst(DeletionRefused, code="REG-0216"):
+    """A permanent deletion is asked for before a soft one."""
+
     MESSAGE = "{which} cannot be deleted permanently"
     HINT = "Delete it softly first; a permanent deletion is the second step."
 
-    @property
-    def which(self) -> str:
-        return _version_of(self.subject, self.version)
 
-
-class StillReferenced(RegistryError, code="REG-0217"):
+class StillReferenced(DeletionRefused, code="REG-0217"):
     """Schemas of other subjects refer to the version that is to be deleted."""
 
-    subject: str
-    version: int | None = None
     MESSAGE = "{which} cannot be deleted, other schemas refer to it"
     HINT = "The registry's resource `referencedby` lists the ids of those schemas. Delete them first."
-
-    @property
-    def which(self) -> str:
-        return _version_of(self.subject, self.version)
 
 
 class IncompatibleSchema(RegistryError, code="REG-0218"):
@@ -320,7 +323,3 @@ class InvalidRegistrySetting(RegistryError, code="REG-0236"):
     setting: str
     problem: str
     MESSAGE = 'registry setting "{setting}" cannot be used: {problem}'
-
-
-def _version_of(subject: str, version: int | None) -> str:
-    return f'subject "{subject}"' if version is None else f'version {version} of subject "{subject}"'

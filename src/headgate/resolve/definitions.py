@@ -143,7 +143,7 @@ FIELD_TITLES = {
     "with_options": "WITH options",
     "body": "definition",
 }
-IGNORED_FIELDS = frozenset({"name", "or_replace", "if_not_exists", "pending"})
+IGNORED_FIELDS = frozenset({"name", "or_replace", "if_not_exists", "pending", "reads", "projection", "settled"})
 FROZEN_FIELDS = frozenset({"seed_offset", "frozen"})  # answers of purification, which a script does not have
 
 

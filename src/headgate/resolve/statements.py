@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change
+from headgate.catalog.changes import Change, apply
 from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.graph import type_by_path
 from headgate.catalog.names import SearchPath, find, resolve, resolve_database, resolve_owner, resolve_schema, type_name
@@ -25,6 +24,7 @@ from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.types import Named, Type, map_named
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import (
+    AlterConnection,
     AlterSecret,
     ConnectionSystem,
     CreateConnection,
@@ -35,7 +35,15 @@ from headgate.sql.connections import (
     WriteOptions,
 )
 from headgate.sql.errors import RepeatedOption
+from headgate.sql.materializations import (
+    BackfillMaterialization,
+    CreateMaterialization,
+    ElasticsearchTarget,
+    PostgresTarget,
+    SetMaterializationFields,
+)
 from headgate.sql.objects import ChangeTaskState, CommentOn, DropObject, RenameObject
+from headgate.sql.queries import InsertQuery, InsertValues
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
 from headgate.sql.show import (
@@ -117,6 +125,9 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
     match statement:
         case CreateSinkPolicy(scope=PolicyScope() as scope):
             return replace(statement, scope=replace(scope, name=_resolved(context, scope.name, scope.kind)))
+        case InsertValues() | InsertQuery():
+            found = resolve(context.catalog, context.path, statement.relation, *RELATIONS)
+            return replace(statement, relation=replace(statement.relation, id=found.id))
         case Create():
             return resolve_names(statement, context.catalog, context.path)
         case ChangeTaskState(binding=str()):
@@ -126,9 +137,12 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
             | RenameColumn()
             | ChangeTaskState()
             | AcceptSchemaChange()
+            | AlterConnection()
             | AlterSecret()
             | AlterSinkDocs()
             | AlterSinkPolicy()
+            | BackfillMaterialization()
+            | SetMaterializationFields()
             | DropObject()
         ):
             if (
@@ -147,7 +161,7 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
         case CommentOn(kind=None, name=column):
             owner = resolve_owner(context.catalog, context.path, column)
             return replace(statement, name=replace(column, id=owner.id))
-        case CommentOn() | ShowCreate() | ShowLineage():
+        case CommentOn() | ShowCreate() | ShowLineage() | ExplainObject():
             return replace(statement, name=_resolved(context, statement.name, statement.kind))
         case Describe():
             return replace(statement, name=_described(context, statement))
@@ -163,7 +177,7 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
             return replace(statement, sink=resolve_names(sink, context.catalog, context.path))
         case ExplainObject():
             return replace(statement, name=_resolved(context, statement.name, statement.kind))
-        case Explain(statement=CreateSink() as sink):
+        case Explain(statement=CreateSink() | CreateMaterialization() as sink):
             return replace(statement, statement=resolve_names(sink, context.catalog, context.path))
         case Explain():
             return replace(statement, statement=resolve_statement(statement.statement, context))
@@ -183,12 +197,14 @@ def _described(context: Context, statement: Describe) -> ObjectName:
 
 
 def _replayed(context: Context, statement: ReplayQuarantine) -> ObjectName:
-    """Without a kind, a name that both a sink and a source have means the sink."""
-    kinds = (statement.kind,) if statement.kind else (Kind.SINK, Kind.SOURCE)
-    found = None if statement.kind else find(context.catalog, context.path, statement.name, Kind.SINK)
-    if found is None:
-        found = resolve(context.catalog, context.path, statement.name, *kinds)
-    return replace(statement.name, id=found.id)
+    """Without a kind, a name that both a task and a source have means the task."""
+    tasks = (Kind.SINK, Kind.MATERIALIZATION)
+    kinds = (statement.kind,) if statement.kind else (*tasks, Kind.SOURCE, Kind.STREAM, Kind.TABLE)
+    for kind in () if statement.kind else tasks:
+        found = find(context.catalog, context.path, statement.name, kind)
+        if found is not None:
+            return replace(statement.name, id=found.id)
+    return replace(statement.name, id=resolve(context.catalog, context.path, statement.name, *kinds).id)
 
 
 def named_object(catalog: Catalog, path: SearchPath, kind: Kind | None, name: ObjectName) -> Object:
@@ -283,6 +299,15 @@ def check_connections(catalog: Catalog, statement: CreateSource | CreateSink) ->
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat) and isinstance(format_.registry, ObjectName):
             _check_system(catalog, format_.registry, "CONFLUENT SCHEMA REGISTRY")
+
+
+def check_target_connection(catalog: Catalog, statement: CreateMaterialization) -> None:
+    """Check that the connection of a materialization is to the system that it writes. Raises ConnectionOfOtherKind."""
+    match statement.target:
+        case PostgresTarget(connection=connection):
+            _check_system(catalog, connection, "POSTGRES")
+        case ElasticsearchTarget(connection=connection):
+            _check_system(catalog, connection, "ELASTICSEARCH")
 
 
 def _check_system(catalog: Catalog, name: ObjectName, system: ConnectionSystem) -> None:

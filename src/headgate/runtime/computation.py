@@ -125,6 +125,17 @@ def _pieces(error: BaseException) -> Iterator[tuple[int, int, str]]:
         log.debug("Spark did not say where it failed: %s", type(failure).__name__)
 
 
+def failure_of(frame: DataFrame) -> BaseException | None:
+    """What Spark raises for a value of the frame that cannot be computed; None if all can. Other errors are raised."""
+    try:
+        frame.write.format("noop").mode("append").save()
+    except Exception as error:
+        if isinstance(translated(error), ComputationFailed):
+            return error
+        raise
+    return None
+
+
 class _NotFound(Exception):
     """The search was given up, for the reason in its message."""
 
@@ -200,12 +211,9 @@ class _Search:
         if time.monotonic() > self._deadline:
             raise _NotFound("it took too long")
         try:
-            frame.write.format("noop").mode("append").save()
+            return failure_of(frame)
         except Exception as error:
-            if isinstance(failure := translated(error), ComputationFailed):
-                return error
-            raise _NotFound(failure.code) from error
-        return None
+            raise _NotFound(translated(error).code) from error
 
     def _rows(self, low: int, high: int) -> DataFrame:
         return self._rerun.rows(self._queries[0], self._position(low), self._position(high))

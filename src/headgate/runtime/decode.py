@@ -16,13 +16,22 @@ from headgate.plan.definitions import AFTER, OP, PRESENT, SourceColumn, SourceLa
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.arrow_reader import ArrowReader
 from headgate.runtime.formats.avro_reader import AvroReader
+from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.json_reader import JsonReader, json_decoder
 from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
-from headgate.runtime.formats.text_readers import PLAIN, BytesReader, CsvReader, RegexReader, TextReader
+from headgate.runtime.formats.text_readers import (
+    PLAIN,
+    BytesReader,
+    CsvReader,
+    PrimitiveReader,
+    RegexReader,
+    TextReader,
+)
 from headgate.schema import encodings as e
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.render import spark_identifier
+from headgate.schema.types import Record, Type
 from headgate.schema.written import SchemaFormat
 
 # Prefixes of the errors that carry a record's position to the driver: `BAD` source/partition/offset, and for a schema that
@@ -77,7 +86,7 @@ class Decoder:
         for name, of_side in writers.items():
             if of_side.halting:
                 self._accepted = ~_stop_if_changed(source, name, of_side.halting) & self._accepted
-        self._columns = [_guarded_column(source, column, writers).alias(column.name) for column in plan.columns]
+        self._columns = [_guarded_column(source, column, plan, writers).alias(column.name) for column in plan.columns]
 
     def decode(self, raw: DataFrame) -> DataFrame:
         """Raw records -> columns `hg_key`, `hg_value` and the record's position.
@@ -222,12 +231,13 @@ def _decoded(name: str, costly: Mapping[str, Column]) -> Column:
     return F.col("hg_decoded") if len(costly) == 1 else F.col(f"hg_decoded.{name}")
 
 
-def _column(column: SourceColumn) -> Column:
+def _column(column: SourceColumn, plan: SourceLayout) -> Column:
     origin = column.origin
     match origin.section:
         case "key" | "value":
             whole = f"hg_{origin.section}"
-            return F.col(whole if origin.name is None else f"{whole}.{spark_identifier(origin.name)}")
+            found = F.col(whole if origin.name is None else f"{whole}.{spark_identifier(origin.name)}")
+            return convert(found, _decoded_type(column, plan), column.type)
         case "after":  # a deletion has no row, but it has the key
             row = F.col("hg_key") if column.key else F.col("hg_value").getField(AFTER)
             field = row.getField(origin.name)
@@ -242,9 +252,20 @@ def _column(column: SourceColumn) -> Column:
             return value if origin.as_bytes else value.cast("string")
 
 
-def _guarded_column(source: int, column: SourceColumn, writers: Mapping[str, WriterSchemas]) -> Column:
+def _decoded_type(column: SourceColumn, plan: SourceLayout) -> Type:
+    """The type that the part of the record has from which a column is read. The column may lack fields of it."""
+    encoding = plan.key if column.origin.section == "key" else plan.value
+    assert encoding is not None
+    whole, name = e.decoded_type(encoding).type, column.origin.name
+    field = whole.field(name) if name is not None and isinstance(whole, Record) else None
+    return whole if field is None else field.type
+
+
+def _guarded_column(
+    source: int, column: SourceColumn, plan: SourceLayout, writers: Mapping[str, WriterSchemas]
+) -> Column:
     """The column. A query that uses it fails at a record whose schema changed the column in a way that cannot be followed."""
-    value, (name, path) = _column(column), _side_and_path(column)
+    value, (name, path) = _column(column, plan), _side_and_path(column)
     side = writers.get(name)
     ids = [id_ for id_, fields in side.unreadable_fields.items() if _overlaps(path, fields)] if side else []
     return F.when(_stop_if_changed(source, name, ids), F.lit(None)).otherwise(value) if ids else value
@@ -316,7 +337,7 @@ def _checks(
             has_key = data.isNull() | F.col("hg_key").isNotNull()
             yield _Check(has_key, name, partial(F.lit, missing), reader.schema_id(data) if reader else nothing)
         if name == "value" and plan.key_in_value and reader is not None:
-            columns = [_column(column).isNull() for column in plan.columns if column.key]
+            columns = [_column(column, plan).isNull() for column in plan.columns if column.key]
             has_key = data.isNull() | ~reduce(Column.__and__, columns)
             yield _Check(has_key, name, partial(F.lit, NULL_KEY), reader.schema_id(data))
     for origin in [c.origin for c in plan.columns if c.origin.section == "header" and not c.origin.as_bytes]:
@@ -363,6 +384,8 @@ def side_reader(side: e.Encoding, writers: WriterSchemas) -> SideReader:
             return TextReader()
         case e.JsonEncoding():
             return JsonReader()
+        case e.PrimitiveEncoding():
+            return PrimitiveReader(side)
         case e.CsvEncoding():
             return CsvReader(side)
         case e.RegexEncoding():

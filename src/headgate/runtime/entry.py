@@ -55,6 +55,10 @@ class ScheduledTask(Protocol):
     ) -> BatchResult | None: ...
 
     @property
+    def can_go_live(self) -> bool:
+        """Whether it ever runs by itself."""
+
+    @property
     def is_live(self) -> bool:
         """Whether it runs by itself between two calls. Then `finish` is called before `close`."""
 
@@ -127,6 +131,7 @@ class Entry:
     leaving: bool = False
     successor: ScheduledTask | None = None
     cancel_at: float | None = None
+    ends_query: bool = False  # it leaves, and may run by itself until it has left
     requests: deque[Request] = field(default_factory=deque)
 
     @property

@@ -61,14 +61,23 @@ class LiveInput(KafkaInput):
 
     def _known_ids(self) -> Column:
         """Fails at a record whose schema changes what the source gives, or may halt the task, or is not known."""
-        guards = [F.lit(True)]
+        guards = [stops_at_other_ids(self.reader.id, name, ids) for name, ids in self.passed_ids().items()]
+        return reduce(Column.__and__, guards, F.lit(True))
+
+    def passed_ids(self) -> dict[str, frozenset[int]]:
+        """The schema ids of each side whose records a query passes on."""
+        found: dict[str, frozenset[int]] = {}
         for name, side in self.reader.schemas.items():
             if side.uses_registry:
                 writers = side.writers()
                 growing = {schema.id for schema in side.followable()}
                 safe = {*writers.known, *writers.unknown_ids} - growing - writers.halting - {*writers.unreadable_fields}
-                guards.append(stops_at_other_ids(self.reader.id, name, {id_ for id_ in safe if id_ is not None}))
-        return reduce(Column.__and__, guards)
+                found[name] = frozenset(id_ for id_ in safe if id_ is not None)
+        return found
+
+    def has_new_version(self) -> bool:
+        """Whether a subject has a version that nobody has looked at. Any thread may ask."""
+        return any(side.has_new_version() for side in self.reader.schemas.values())
 
     def stream(self, session: SparkSession, start: KafkaPosition) -> Changes:
         """The changes from ``start`` on, for ever. A bad record ends the query, under every policy: the batch after it deals

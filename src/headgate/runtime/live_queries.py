@@ -28,6 +28,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.errors import HeadgateError
 from headgate.runtime.session import POOL
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ TRIGGER = 60.0  # seconds between two boundaries; one costs 0.19 CPU seconds and
 SHORT_TRIGGER = 5.0  # the shortest that Spark allows; for sinks without a key, which repeat all since the boundary
 SPREAD = 0.2  # part of the trigger by which queries differ, so that boundaries of those started together do not stay together
 START_EVERY = 0.2  # seconds between two starts
+WATCH_EVERY, WATCH_PAUSE = 1.0, 0.05  # seconds between two looks at the registry, and between two queries of one look
 SETTLE_SHARE = 0.1  # part of the time in which some idle task may look whether all is written
 
 SETTINGS = {
@@ -85,10 +87,12 @@ class LiveQuery:
     slots: int
     on_boundary: Callable[[LiveQuery, str], None]
     on_end: Callable[[LiveQuery], None]
+    has_new_version: Callable[[], bool] = lambda: False
     started: float = field(default_factory=time.monotonic)
     boundaries: int = 0
     ended: bool = False
     failure: str | None = None
+    outdated: bool = False  # there is a version of a schema that it may not know
 
 
 class LiveQueries:
@@ -110,17 +114,25 @@ class LiveQueries:
         self._session: SparkSession | None = None
         self._events: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._teller = threading.Thread(target=self._tell, name="live-queries", daemon=True)
+        self._closed = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="live-versions", daemon=True)
 
     def open(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)  # of an engine that was killed
         self._teller.start()
+        self._watcher.start()
 
     def close(self) -> None:
         """Tell nobody anything any more. The tasks have ended their queries."""
+        self._closed.set()
         self._events.put(None)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     # Starts and ends
+
+    @property
+    def is_any_running(self) -> bool:
+        return bool(self._running)
 
     def next_start(self) -> float:
         """Seconds until a query may start: starts are staggered, and so are boundaries."""
@@ -134,11 +146,13 @@ class LiveQueries:
         slots: int,
         on_boundary: Callable[[LiveQuery, str], None],
         on_end: Callable[[LiveQuery], None],
+        has_new_version: Callable[[], bool] = lambda: False,
         *,
         short: bool = False,
     ) -> LiveQuery:
         """Start a query, whose ``slots`` were taken. ``on_boundary`` is given the end offsets of each batch, and ``on_end`` is
-        called when the query has ended by itself; both by a thread of ours, one after another."""
+        called when the query has ended by itself, or should end because ``has_new_version``, which is asked about every
+        second; both by a thread of ours, one after another."""
         with self._starting:
             self._next_start = time.monotonic() + START_EVERY
             session = self._own_session()
@@ -151,7 +165,7 @@ class LiveQueries:
             writer = writer.options(**options).option("checkpointLocation", str(checkpoint))
             # PySpark's overloads do not name it yet.
             query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()  # type: ignore[call-overload]
-        live = LiveQuery(query, query.runId, checkpoint, slots, on_boundary, on_end)
+        live = LiveQuery(query, query.runId, checkpoint, slots, on_boundary, on_end, has_new_version)
         self._running[live.run_id] = live
         if not query.isActive:  # it ended before anybody could be told
             self._on_end(live.run_id, str(query.exception()))
@@ -205,6 +219,23 @@ class LiveQueries:
         if live is not None and not live.ended:
             live.failure, live.ended = failure, True
             self._events.put(lambda: live.on_end(live))
+
+    def _watch(self) -> None:
+        """Ask for new versions of schemas: a query that knows one before its first record comes need not end for it."""
+        while not self._closed.wait(WATCH_EVERY):
+            for live in [*self._running.values()]:
+                if not (live.ended or live.outdated) and self._has_new_version(live):
+                    live.outdated = True
+                    self._events.put(lambda live=live: live.on_end(live))  # type: ignore[misc]
+                if self._closed.wait(WATCH_PAUSE):
+                    return
+
+    def _has_new_version(self, live: LiveQuery) -> bool:
+        try:
+            return live.has_new_version()
+        except HeadgateError as error:  # the first record of a new version tells of it, too
+            log.debug("a registry was not asked for new versions: %s", error)
+            return False
 
     def _tell(self) -> None:
         while (event := self._events.get()) is not None:

@@ -242,6 +242,10 @@ class Input(Protocol):
     def watched(self) -> Watched | None:
         """The topic whose end says whether there is something to read; None if only `choose_end` knows."""
 
+    @property
+    def known_end(self) -> Position | None:
+        """Where it ends, if that is known without asking anybody; None if a poller must ask, or only `choose_end` knows."""
+
     def begin(self) -> Position:
         """Where a new task starts. Creates what reading needs (a replication slot, a manifest)."""
 

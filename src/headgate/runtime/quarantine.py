@@ -209,10 +209,18 @@ class Folders(Protocol):
 class QuarantineCleaner:
     """Runs in a thread of its own from ``start`` to ``stop``. Uses Spark only if there is something to remove."""
 
-    def __init__(self, store: Folders, files: QuarantineFiles, session: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self,
+        store: Folders,
+        files: QuarantineFiles,
+        session: Callable[[], SparkSession],
+        also: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``also`` is called after each round: it removes what else is to be removed."""
         self._store = store
         self._files = files
         self._session = session
+        self._also = also
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="quarantine cleaner", daemon=True)
 
@@ -238,6 +246,7 @@ class QuarantineCleaner:
         while not self._ended.is_set():
             try:
                 self.clean(before)
+                self._also()
             except Exception as error:  # noqa: BLE001 - a folder that stays is no harm
                 log.warning("a folder of the quarantine could not be removed: %s", str(error)[:200])
             self._ended.wait(CLEAN_EVERY)

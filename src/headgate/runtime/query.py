@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import reduce
 from typing import TypeAlias
 
@@ -17,20 +18,25 @@ import orjson
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions as F
 from pyspark.sql.types import BooleanType, DataType, NumericType
 
-from headgate.catalog.positions import KafkaPosition
+from headgate.catalog.positions import KafkaPosition, LogPosition, Positions
 from headgate.connectors.connections import Clients, ServerOptions
 from headgate.errors import HeadgateError
-from headgate.plan.definitions import SelectDefinition, SourceDefinition
+from headgate.plan.definitions import MaterializedDefinition, SelectDefinition, SourceDefinition
 from headgate.runtime.computation import ComputedQuery, Rerun, located, only_source, queries_below
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import ComputationFailed, QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
 from headgate.runtime.relations import RelationFrames, SystemRows
+from headgate.runtime.session import LARGE_SETTINGS, SMALL_SETTINGS
 from headgate.runtime.source import ArrivedSchema, SourceReader
 from headgate.runtime.spool import Address, Spool, arrow_stream, push
 from headgate.runtime.values import Json, json_rows, with_text_times
+from headgate.runtime.views.change_events import signed_rows
+from headgate.runtime.views.log_input import LogInput
+from headgate.runtime.views.store import WEIGHT, view_store
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
+from headgate.schema.types import Bigint, TimestampTz
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +45,8 @@ LEARN_TRIES = 3
 # A LIMIT up to which the rows are collected, and the bytes that they may have together.
 FEW_ROWS, COLLECTED_BYTES = 5_000, 32 << 20
 LARGE_ROW = "headgate: a row is too large to be collected"
+CHANGE_COLUMNS = (("hg_time", TimestampTz()), ("hg_diff", Bigint()))
+SMALL_QUERY = 2_000  # records of all that a query reads; a join of so many with themselves is still quick
 LOCATE_SECONDS = 10.0  # for finding the record that cannot be computed: the client waits for it
 
 
@@ -46,12 +54,26 @@ LOCATE_SECONDS = 10.0  # for finding the record that cannot be computed: the cli
 
 
 @dataclass(frozen=True, slots=True)
+class ChangesBetween:
+    """Which changes of a materialized view a query is asked for: those of the batches behind ``after`` up to ``until``. Behind
+    batch 0 these are all rows. ``now`` is the time that they are shown with."""
+
+    view: int
+    after: int
+    until: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """A query with all that it needs. ``system_rows`` has each system relation that it reads."""
+    """A query with all that it needs. ``system_rows`` has each system relation that it reads, ``folders`` the folder of each
+    materialized view. With ``changes`` it gives the rows that came and went, with the columns hg_time and hg_diff before."""
 
     select: SelectDefinition
     servers: ServerOptions
     system_rows: Mapping[str, SystemRows]
+    folders: Mapping[int, str] = field(default_factory=dict)
+    changes: ChangesBetween | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +100,11 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """All rows were sent. ``bad_records`` says how many records of each source, by its id, were left out."""
+    """All rows were sent. ``bad_records`` says how many records of each source, by its id, were left out. ``reached`` has the
+    positions of the inputs that each materialized view was shown with; None before its first batch."""
 
     bad_records: Mapping[int, int]
+    reached: Mapping[int, Positions | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +135,7 @@ class BatchQuery:
         self._columns: tuple[tuple[str, str], ...] = ()
         self._types: list[DataType] = []
         self._bad_records: dict[int, int] = {}
+        self._reached: dict[int, Positions | None] = {}
         self.cancelled = False
         self._tag = f"headgate-{uuid.uuid4().hex}"
 
@@ -144,6 +169,7 @@ class BatchQuery:
                 frame = self._frame()
                 self._types = [field.dataType for field in frame.schema.fields]
                 self._columns = self._printed(frame)
+                self._configure()
                 self._send(with_text_times(frame), address)
                 return
             except Exception as error:
@@ -151,6 +177,16 @@ class BatchQuery:
                 if not curable or tried == LEARN_TRIES or not self._spool.restart():
                     raise
                 self._learn(error)
+
+    def _configure(self) -> None:
+        """Run a query that reads little as a small batch, for which generated code costs more than it saves. One that reads
+        nothing at all may make any number of rows by itself, and a materialized view may have any number."""
+        system = self._request.system_rows.values()
+        read = sum(source.record_count for source in self._sources.values()) + sum(len(each.rows) for each in system)
+        reads_little = read <= SMALL_QUERY and not any(each.more for each in system) and not self._reached
+        small = reads_little and bool(self._sources or system)
+        for name, value in (SMALL_SETTINGS if small else LARGE_SETTINGS).items():
+            self._session.conf.set(name, value)
 
     def _send(self, frame: DataFrame, address: Address) -> None:
         """Few rows are collected, because they need no Python worker: ten rows took 197 ms of CPU, and pushed 313. An
@@ -177,7 +213,11 @@ class BatchQuery:
         """All sources are looked at before the query is given up: those that grow do so at once."""
         self._counts, self._arrived = {}, {}
         select = self._request.select
-        frames = RelationFrames(self._session, select.relations, self._source, self._request.system_rows.__getitem__)
+        if self._request.changes is not None:
+            return self._changed_rows(self._request.changes)
+        frames = RelationFrames(
+            self._session, select.relations, self._source, self._request.system_rows.__getitem__, self._materialized
+        )
         frame = frames.query(select.query)
         if self._arrived:
             raise SourceGrew
@@ -197,9 +237,36 @@ class BatchQuery:
             decoded = reader.count_rejected(decoded, self._counts[source.id])
         return reader.rows(decoded)
 
+    def _materialized(self, view: MaterializedDefinition) -> DataFrame:
+        """The rows of a view after its last batch, from its storage."""
+        store = view_store(view, self._request.folders[view.id])
+        pinned = store.pin(self._session)
+        self._reached[view.id] = None if pinned is None or pinned.head.ledger is None else pinned.head.ledger.positions
+        return store.nothing(self._session) if pinned is None else store.shown(self._session, pinned)
+
+    def _changed_rows(self, between: ChangesBetween) -> DataFrame:
+        """The rows of the query that came and went, each once. The query is computed row by row."""
+        select = self._request.select
+        view = select.relations[between.view]
+        assert isinstance(view, MaterializedDefinition)
+        log_ = LogInput(
+            view, view_store(view, self._request.folders[view.id]), lambda: None, "signed", "a subscription"
+        )
+        start, end = (LogPosition(view.id, 1, number) for number in (between.after, between.until))
+        signed = log_.read(self._session, start, end).rows
+
+        def rows(sign: str) -> DataFrame:
+            some = signed.where(f"{WEIGHT} {sign} 0").drop(WEIGHT)
+            return RelationFrames(self._session, select.relations, lambda _: some, materialized=lambda _: some).query(
+                select.query
+            )
+
+        return signed_rows(rows(">"), rows("<"), between.now)
+
     def _printed(self, frame: DataFrame) -> tuple[tuple[str, str], ...]:
         """Names and types; those that only Spark could tell are its own."""
-        columns = zip(self._request.select.query.columns, frame.schema.fields, strict=True)
+        more = () if self._request.changes is None else CHANGE_COLUMNS
+        columns = zip((*more, *self._request.select.query.columns), frame.schema.fields, strict=True)
         return tuple((name, print_type(type_ or from_spark(f.dataType))) for (name, type_), f in columns)
 
     def _learn(self, error: BaseException) -> None:
@@ -257,7 +324,7 @@ class BatchQuery:
                 self._spool.was_read()
             if not columns:
                 yield Columns(self._columns)
-            yield Finished(self._bad_records)
+            yield Finished(self._bad_records, self._reached)
         except SourceGrew:
             yield Grown(tuple(self._arrived.items()))
         except HeadgateError as error:

@@ -27,7 +27,7 @@ from headgate.errors import InternalError
 from headgate.runtime.errors import SparkGone
 from headgate.runtime.query import Answer, BatchQuery, Failed, QueryRequest
 from headgate.runtime.query_process import QuerySettings, read_message, write_message
-from headgate.runtime.session import SparkSession, open_session
+from headgate.runtime.session import SparkSession, open_session, why_ended
 from headgate.runtime.spool import Receiver, push
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,6 @@ CANCEL_INTERVAL = 0.2  # seconds. Spark cancels the jobs that it knows, and the 
 CANCEL_TIMEOUT = 60.0  # seconds until a query that cannot be cancelled ends the process
 HEARTBEAT, HEARTBEAT_TIMEOUT = 1.0, 120.0  # seconds; a JVM that collects garbage all the time does not answer
 SLOTS = 8
-OUT_OF_MEMORY = 3  # the status of a JVM that -XX:+ExitOnOutOfMemoryError ended
 # For a process that is mostly started and then idle: 4.8 CPU seconds up to the first answer, against 19 with the defaults.
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
@@ -182,16 +181,19 @@ class QueryServer:
 class Ending:
     """Ends this process with all its children, and tells the engine why."""
 
-    def __init__(self, control: socket.socket, folder: Path) -> None:
+    def __init__(self, control: socket.socket, folder: Path, heap: str) -> None:
+        """``heap`` is the size of the heap of Spark's JVM, for the reason."""
         self._control = control
         self._folder = folder
+        self._heap = heap
         self._guard = threading.Lock()
 
     def __call__(self, reason: str) -> None:
         self._guard.acquire()  # for ever: only the first reason counts
-        status = _java_status()
+        if (status := _java_status()) is not None:
+            reason = why_ended(status, self._heap, "queries").removesuffix(".")
         with contextlib.suppress(OSError):
-            write_message(self._control, "It ran out of memory" if status == OUT_OF_MEMORY else reason)
+            write_message(self._control, reason)
         _kill_children()
         shutil.rmtree(self._folder, ignore_errors=True)
         os._exit(1)
@@ -221,13 +223,13 @@ def watch_java(session: SparkSession, end: Callable[[str], None]) -> None:
 
 
 def _java_status() -> int | None:
-    """The exit status of the JVM, or None if it runs or is not known."""
+    """The exit status of the JVM, negative for a signal; None if it runs or is not known."""
     # pyspark holds the Popen; a zombie child can be asked without it.
     with contextlib.suppress(ChildProcessError):
         for _ in range(20):
-            _, status = os.waitpid(-1, os.WNOHANG)
-            if os.WIFEXITED(status) and _ != 0:
-                return os.WEXITSTATUS(status)
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid != 0:
+                return os.waitstatus_to_exitcode(status)
             threading.Event().wait(0.05)
     return None
 
@@ -291,7 +293,7 @@ def main(descriptor: str) -> None:
         assert isinstance(settings, QuerySettings)
         os.nice(settings.niceness)
         folder, _ = own_folder(settings.folder)
-        end = Ending(control, folder)
+        end = Ending(control, folder, settings.memory)
         session = open_query_session(settings, folder)
         watch_java(session, end)
         server = QueryServer(session, folder / "spool", settings.at_once, settings.spool, end)

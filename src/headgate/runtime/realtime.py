@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.positions import KafkaPosition, KafkaRecord, Positions, distance, furthest
 from headgate.errors import HeadgateError
@@ -74,10 +74,9 @@ class RealTimeTask:
         self._seen: KafkaPosition | None = None  # the end of the topic
         self._moved_at = 0.0  # when it moved
         self._batches_first = task.id not in queries.handed_over
-        self._tails: tuple[Mapping[int, int], Mapping[int, int]] = (
-            {},
-            {},
-        )  # ends of the target before the last two boundaries
+        # The ends of the target before the last two boundaries.
+        self._tails: tuple[Mapping[int, int], Mapping[int, int]] = ({}, {})
+        self._passed_ids: Mapping[str, frozenset[int]] = {}  # schema ids that the query knows
         self._falls: list[float] = []
         self._rests_until = 0.0  # time.time() of the next attempt at a query
         self._look_at = 0.0  # time.time() of the next look whether one may start
@@ -114,6 +113,8 @@ class RealTimeTask:
     def positions(self) -> Positions:
         return self.task.positions
 
+    can_go_live = True
+
     @property
     def is_live(self) -> bool:
         return self._live is not None
@@ -145,7 +146,7 @@ class RealTimeTask:
             self._seen, self._moved_at = end, time.time()
         if self._live is None:
             return self.task.has_work(available)
-        return self._live.ended or self._must_end(available)
+        return self._live.ended or self._live.outdated or self._must_end(available)
 
     def lag(self, available: Positions) -> int | None:
         return self.task.lag(available)
@@ -155,7 +156,7 @@ class RealTimeTask:
     ) -> BatchResult | None:
         known = available or {}
         if self._live is not None:
-            if not self._live.ended and not self._must_end(known):
+            if not (self._live.ended or self._must_end(known) or self._knows_more()):
                 return self._settle_idle(session, known)
             self._end(session)
         result = self.task.run_batch(session, limit, known) if self._needs_batch(known) else None
@@ -220,19 +221,31 @@ class RealTimeTask:
         else:
             self._start(position, count)
 
+    def _knows_more(self) -> bool:
+        """Whether a query that started now would pass on records of a new version, at which the one that runs would end."""
+        live = self._live
+        if live is None or not live.outdated:
+            return False
+        live.outdated = False
+        try:
+            self._input.reader.refresh()
+        except HeadgateError as error:
+            log.debug("task %s: %s", self.name, error)
+            return False
+        return self._input.passed_ids() != self._passed_ids
+
     def _start(self, position: KafkaPosition, slots: int) -> None:
         keyed, began = self._is_keyed, time.monotonic()
         try:
-            ends = self._target.ends()
+            ends, self._passed_ids = self._target.ends(), self._input.passed_ids()
             live = self._queries.start(
                 f"task {self.id}",
-                lambda session: self._target.streamed(
-                    self._plan.output(session, self._input.stream(session, position))
-                ),
+                lambda session: self._streamed(session, position),
                 self._target.live_options(),
                 slots,
                 self._on_boundary,
                 lambda ended: self._wake(self.id),
+                self._input.has_new_version,
                 short=not keyed,
             )
         except Exception as error:
@@ -247,7 +260,11 @@ class RealTimeTask:
         self._queries.unsettled[self.id] = ends
         self._why_not, self._live = None, live
         log.info("task %s: its query started in %.2f s", self.name, time.monotonic() - began)
-        self._report(self.id, BatchResult(self._ledger_number(), 0, 0.0, self.positions))
+        number = 0 if self.task.ledger is None else self.task.ledger.number
+        self._report(self.id, BatchResult(number, 0, 0.0, self.positions))
+
+    def _streamed(self, session: SparkSession, position: KafkaPosition) -> DataFrame:
+        return self._target.streamed(self._plan.output(session, self._input.stream(session, position)))
 
     def _rest_for(self, reason: str, seconds: float) -> None:
         self._why_not, self._rests_until = reason, time.time() + seconds
@@ -334,10 +351,8 @@ class RealTimeTask:
         ended = time.monotonic()
         if self._is_keyed:
             self._settle(session, stopped)
-        log.info(
-            "task %s: its query ended in %.2f s, and was settled in %.2f s",
-            self.name, ended - began, time.monotonic() - ended,
-        )  # fmt: skip
+        took = ended - began, time.monotonic() - ended
+        log.info("task %s: its query ended in %.2f s, and was settled in %.2f s", self.name, *took)
         self._queries.unsettled.pop(self.id, None)
         self._queries.handed_over.add(self.id)
         if stopped is not None and (arrived := self._arrived(stopped)) is not None:
@@ -368,8 +383,7 @@ class RealTimeTask:
         """Write what the query has not written of the records up to where it came. Behind the record that stopped it, and
         behind others that would have, it has written nothing."""
         self._await_delivery()
-        bound = self._input.end()
-        if bound.topic_id != self._position().topic_id:
+        if (bound := self._input.end()).topic_id != self._position().topic_id:
             return  # the next batch refuses the topic
         if stopped is not None:
             bound = _before(bound, stopped.partition, stopped.offset)
@@ -405,9 +419,9 @@ class RealTimeTask:
         reader.refresh()
         reader.schemas[stopped.side].learn(stopped.schema_id)
         growing = {schema.id: schema for schema in reader.schemas[stopped.side].followable()}
-        if (schema := growing.get(stopped.schema_id)) is None:
-            return None
-        return ArrivedSchema(schema, KafkaRecord(reader.topic_name, stopped.partition, stopped.offset), stopped.side)
+        place = KafkaRecord(reader.topic_name, stopped.partition, stopped.offset)
+        schema = growing.get(stopped.schema_id)
+        return None if schema is None else ArrivedSchema(schema, place, stopped.side)
 
     # Where it stands
 
@@ -427,9 +441,6 @@ class RealTimeTask:
         position, count = self._position(), self._input.partitions()
         offsets = tuple(position.by_partition.get(partition, 0) for partition in range(count))
         return KafkaPosition(position.topic, position.topic_id, offsets)
-
-    def _ledger_number(self) -> int:
-        return 0 if self.task.ledger is None else self.task.ledger.number
 
     def _is_behind(self, end: KafkaPosition) -> bool:
         return distance(self._position(), end) > 0

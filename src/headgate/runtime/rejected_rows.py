@@ -1,4 +1,4 @@
-"""Rows of a sink that cannot be encoded: which records they come from, and what is wrong with them.
+"""Rows that a target does not take: which records they come from, and what is wrong with them.
 
 The write counts them (`KafkaTarget.records`). Only if there are some, the batch is computed once more, with the position of
 the record beside each row.
@@ -7,9 +7,11 @@ the record beside each row.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
+from headgate.errors import HeadgateError
 from headgate.plan.definitions import AT, TaskDefinition, spark_name
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import RowNotEncodable
@@ -18,6 +20,7 @@ from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import NOTHING_REJECTED, ManyRejected, Rejected
 from headgate.runtime.quarantine import QuarantineFiles, quarantined
 from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget
+from headgate.runtime.views.log_input import LogInput
 
 log = logging.getLogger(__name__)
 
@@ -29,20 +32,39 @@ SELECT hg_first.* FROM (
 )"""
 
 
-class SinkRejects:
-    """The rows of one sink that cannot be encoded. ``files`` is where many of them go."""
+class TargetRejects(ABC):
+    """The rows of one task that its target does not take. ``files`` is where many of them go."""
 
     def __init__(
         self,
         definition: TaskDefinition,
-        input_: KafkaInput,
-        target: KafkaTarget,
+        input_: KafkaInput | LogInput,
         files: QuarantineFiles | None,
     ) -> None:
         self._definition = definition
         self._input = input_
-        self._target = target
         self._files = files
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows the last write has left out."""
+
+    @abstractmethod
+    def problems(self, rows: DataFrame) -> tuple[DataFrame, Column]:
+        """The rows, perhaps with more columns, and what is wrong with each: struct<schema_id, path, expected, reason>, NULL if
+        nothing is."""
+
+    @abstractmethod
+    def error(
+        self,
+        reason: str,
+        path: str | None = None,
+        expected: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+    ) -> HeadgateError:
+        """The error of a row that halts the task."""
 
     @property
     def finds_records(self) -> bool:
@@ -50,40 +72,30 @@ class SinkRejects:
         return self._definition.positioned_sql is not None
 
     def rejected(self, session: SparkSession) -> Rejected:
-        count = self._count()
+        count = self.count()
         if count == 0:
             return NOTHING_REJECTED
         records = self._input.accepted()
-        if self._target.sink.on_error == "SKIP" or records is None:
+        if self._definition.sink.on_error == "SKIP" or records is None or isinstance(self._input, LogInput):
             return Rejected(count)
-        sink, unfit, files = self._definition.id, self.unfit(session, records), self._files
+        task, unfit, files = self._definition.id, self.unfit(session, records), self._files
         if files is not None and files.takes(count, 0, self._input.in_catalog()):
-            return Rejected(many=ManyRejected(sink, count, lambda folder: files.write(unfit, folder)))
-        return Rejected(records=(quarantined(row, sink, sink) for row in unfit.toLocalIterator()))
-
-    def _count(self) -> int:
-        """How many rows the write has left out. Spark counts nothing for an output that needs no record."""
-        observed = self._target.observed
-        if observed is None:
-            return 0
-        try:
-            return int(observed.get[REJECTED])
-        except Exception as error:  # noqa: BLE001 - Spark gives an empty row, which PySpark cannot read
-            log.debug("the write has counted no rows: %s", type(error).__name__)
-            return 0
+            return Rejected(many=ManyRejected(task, count, lambda folder: files.write(unfit, folder)))
+        return Rejected(records=(quarantined(row, task, task) for row in unfit.toLocalIterator()))
 
     def unfit(self, session: SparkSession, records: DataFrame) -> DataFrame:
-        """The records among these, accepted by their source, that give a row which cannot be encoded: topic, partition, offset,
+        """The records among these, accepted by their source, that give a row which the target does not take: topic, partition, offset,
         time, schema id, path, expected type, reason, and no bytes."""
-        rows = self._rows(session, records)
-        found = rows.select(f"{AT}.*", self._target.columns.problem.alias("hg_problem")).where("hg_problem IS NOT NULL")
+        rows, problem = self.problems(self._rows(session, records))
+        found = rows.select(f"{AT}.*", problem.alias("hg_problem")).where("hg_problem IS NOT NULL")
         place = ("topic", "partition", "offset", "unix_micros(timestamp) AS time")
         return session.sql(FIRST, unfit=found.selectExpr(*place, "hg_problem.*", NO_BYTES))
 
     def _rows(self, session: SparkSession, records: DataFrame) -> DataFrame:
-        """The rows of the sink's relation, with their positions."""
+        """The rows of the task's relation, with their positions."""
         sql, source = self._definition.positioned_sql, spark_name(self._definition.source.id)
         assert sql is not None, "the planner refuses a quarantine without positions"
+        assert isinstance(self._input, KafkaInput), "rows of a view have no positions"
         self._input.reader.positioned(records).createOrReplaceTempView(source)
         try:
             return session.sql(sql)
@@ -93,15 +105,53 @@ class SinkRejects:
     def explain(self, session: SparkSession, error: BaseException) -> BaseException:
         if BAD_ROW not in message_of(error):
             return error
-        name, records = self._target.sink.name, self._input.accepted()
+        records = self._input.accepted()
         if records is None or not self.finds_records:
-            return RowNotEncodable(name, "it does not fit its schema")
+            return self.error("it does not fit its schema")
         try:
             row = self.unfit(session, records).first()
-        except Exception:  # that the row cannot be encoded is known; where it is cannot be said
-            log.exception("sink %s: the row that cannot be encoded was not found", name)
+        except Exception:  # that the row cannot be written is known; where it is cannot be said
+            log.exception("task %s: the row that cannot be written was not found", self._definition.name)
             row = None
         if row is None:
-            return RowNotEncodable(name, "it does not fit its schema")
-        place = row["topic"], row["partition"], row["offset"]
-        return RowNotEncodable(name, row["reason"], row["path"], row["expected"], *place)
+            return self.error("it does not fit its schema")
+        return self.error(row["reason"], row["path"], row["expected"], row["topic"], row["partition"], row["offset"])
+
+
+class SinkRejects(TargetRejects):
+    """The rows of one sink that cannot be encoded."""
+
+    def __init__(
+        self,
+        definition: TaskDefinition,
+        input_: KafkaInput | LogInput,
+        target: KafkaTarget,
+        files: QuarantineFiles | None,
+    ) -> None:
+        super().__init__(definition, input_, files)
+        self._target = target
+
+    def count(self) -> int:
+        """Spark counts nothing for an output that needs no record."""
+        observed = self._target.observed
+        if observed is None:
+            return 0
+        try:
+            return int(observed.get[REJECTED])
+        except Exception as error:  # noqa: BLE001 - Spark gives an empty row, which PySpark cannot read
+            log.debug("the write has counted no rows: %s", type(error).__name__)
+            return 0
+
+    def problems(self, rows: DataFrame) -> tuple[DataFrame, Column]:
+        return rows, self._target.columns.problem
+
+    def error(
+        self,
+        reason: str,
+        path: str | None = None,
+        expected: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+    ) -> HeadgateError:
+        return RowNotEncodable(self._target.sink.name, reason, path, expected, topic, partition, offset)

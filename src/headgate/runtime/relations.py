@@ -19,6 +19,7 @@ from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.types import Record, Type
 
 SourceFrame: TypeAlias = Callable[[d.SourceDefinition], DataFrame]
+MaterializedFrame: TypeAlias = Callable[[d.MaterializedDefinition], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ def _no_system_relations(name: str) -> SystemRows:
     raise InternalError(f"a task reads the system relation {name}")
 
 
+def _no_materialized_views(view: d.MaterializedDefinition) -> DataFrame:
+    raise InternalError(f"a chain reads the materialized view {view.name} as a whole")
+
+
 class RelationFrames:
     """Registers the relations that a query reads, each of them once, in the session that it is given."""
 
@@ -43,12 +48,14 @@ class RelationFrames:
         relations: d.Relations,
         source: SourceFrame,
         system_rows: Callable[[str], SystemRows] = _no_system_relations,
+        materialized: MaterializedFrame = _no_materialized_views,
     ) -> None:
         """``system_rows`` knows system relations by `schema.table`."""
         self._session = session
         self._relations = relations
         self._source = source
         self._system_rows = system_rows
+        self._materialized = materialized
         self._registered: set[str] = set()
 
     def query(self, query: d.QueryDefinition) -> DataFrame:
@@ -65,6 +72,8 @@ class RelationFrames:
         match relation:
             case d.SourceDefinition():
                 return self._source(relation)
+            case d.MaterializedDefinition():
+                return self._materialized(relation)
             case d.ViewDefinition():
                 found = self.query(relation.query)
                 names = tuple(name for name, _ in relation.query.columns)

@@ -22,13 +22,15 @@ from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.tasks import Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
 from headgate.runtime.errors import ComputationFailed, RecordTooLarge, SchemaChanged, TopicReplaced
-from headgate.runtime.failures import translated, unknown_schema_id
+from headgate.runtime.failures import message_of, translated, unknown_schema_id
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import ReplanNeeded
 from headgate.runtime.quarantine import EPOCH, FEW_RECORDS, QuarantineFiles, explained, new_folder
-from headgate.runtime.rejected_rows import SinkRejects
+from headgate.runtime.rejected_rows import TargetRejects
 from headgate.runtime.sink_task import SinkPlan
-from headgate.runtime.targets.kafka import KafkaTarget, compute_before_write
+from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget, compute_before_write
+from headgate.runtime.targets.postgres import PostgresTarget
+from headgate.runtime.targets.search import SearchTarget
 from headgate.runtime.task import Task
 
 GONE = "The record is no longer in its topic"
@@ -230,17 +232,18 @@ class _Replay:
     """The quarantined records of one portion, and where they are read and written."""
 
     def __init__(self, task: Task, session: SparkSession, portion: Portion) -> None:
-        assert isinstance(task.target, KafkaTarget)
+        assert isinstance(task.target, KafkaTarget | PostgresTarget | SearchTarget)
         assert isinstance(task.plan, SinkPlan)
         self.input, self.plan, self.target = _input(task), task.plan, task.target
-        self.rejects = task.rejects if isinstance(task.rejects, SinkRejects) else None
+        self.rejects = task.rejects if isinstance(task.rejects, TargetRejects) else None
         self.reader, self.position = self.input.reader, _position(task)
-        self.session, self.portion = session, portion
+        self.session, self.portion, self.ledger = session, portion, task.ledger
         self.upsert = self.reader.layout.envelope != "NONE"
         self.count = 0
-        self.unfit: list[DataFrame] = []  # records of what was sent whose rows cannot be encoded
+        self.unfit: list[DataFrame] = []  # records whose rows cannot be encoded, of the parts that were sent
 
     def run(self) -> Replayed:
+        self.unfit = []
         earliest, bounds = self._earliest(), self._bounds()
         if not bounds:  # its records are of another topic
             return Replayed()
@@ -262,13 +265,6 @@ class _Replay:
         finally:
             for frame in (seen, *self.unfit):
                 frame.unpersist()
-
-    def _unfit(self, changed: DataFrame) -> DataFrame | None:
-        """The records that can be decoded and give a row that cannot be encoded. None if the target takes every row."""
-        if self.rejects is None or not self.rejects.finds_records or not self.target.columns.can_reject:
-            return None
-        found = self.rejects.unfit(self.session, changed)
-        return found.drop("topic", "time", "raw").persist(StorageLevel.DISK_ONLY)
 
     def explained(self, error: BaseException) -> HeadgateError:
         return translated(self.target.explain(error), [self.reader], self.reader.cluster.brokers)
@@ -336,30 +332,47 @@ class _Replay:
         return refused + [Refused(ranges, NOT_TRIED) for ranges in waiting]
 
     def _send_once(self, changed: DataFrame) -> None:
-        """Send all but the records whose rows cannot be encoded. They are found in the same part, so that a row which cannot be
-        computed fails no more than that part."""
-        unfit = self._unfit(changed)
-        try:
-            if unfit is not None:
-                unfit.take(1)  # computed before anything is written
-                changed = changed.join(unfit, ["partition", "offset"], "left_anti")
+        """Send all but the records whose rows cannot be encoded. They are looked for only if such a row makes the first attempt
+        fail, and in the same part, so that a row which cannot be computed fails no more than that part."""
+        if self.rejects is None or not self.rejects.finds_records:
             self._send_fitting(changed)
+            return
+        self.target.strict = True
+        try:
+            self._send_fitting(changed)
+        except Exception as error:
+            if BAD_ROW not in message_of(error):
+                raise
+            self._send_without_unfit(changed, self.rejects)
+        finally:
+            self.target.strict = False
+
+    def _send_without_unfit(self, changed: DataFrame, rejects: TargetRejects) -> None:
+        unfit = rejects.unfit(self.session, changed).drop("topic", "time", "raw").persist(StorageLevel.DISK_ONLY)
+        try:
+            unfit.take(1)  # computed before anything is written
+            self._send_fitting(changed.join(unfit, ["partition", "offset"], "left_anti"))
         except BaseException:
-            if unfit is not None:
-                unfit.unpersist()
+            unfit.unpersist()
             raise
-        if unfit is not None:
-            self.unfit.append(unfit)
+        self.unfit.append(unfit)
 
     def _send_fitting(self, changed: DataFrame) -> None:
+        """Every record is computed before the first is written."""
         output = self.plan.output(self.session, self.input.changes(changed))
+        if isinstance(self.target, PostgresTarget):
+            self.target.send(self.target.parts(output))
+            return
+        if isinstance(self.target, SearchTarget):
+            self.target.send(self.target.rows(output), self.ledger)
+            return
         records = self.target.records(output, self.count)
         self.target.send(records if self.target.atomic else compute_before_write(records, self.count))
 
     def _blames_a_record(self, failure: HeadgateError) -> bool:
         """Whether the write failed for a record, and may be tried with others. A topic without keys may already have some of
         those that were sent with a record that is too large, and must not get them again."""
-        again = self.target.sink.envelope == "UPSERT" or self.target.atomic
+        again = self.target.atomic or self.target.keyed
         return isinstance(failure, ComputationFailed | SchemaChanged) or (again and isinstance(failure, RecordTooLarge))
 
     # What becomes of them

@@ -88,7 +88,7 @@ class Scheduler:
         with self._changed:
             entry = self._entries.get(task.id)
             if entry is not None and entry.is_at_work:
-                entry.leaving, entry.successor = True, task
+                entry.leaving, entry.successor, entry.ends_query = True, task, entry.task.can_go_live
                 entry.cancel_at = entry.cancel_at or time.monotonic() + DRAIN
                 self._changed.notify_all()
                 return
@@ -105,7 +105,7 @@ class Scheduler:
             if not entry.is_at_work:
                 self._leave(entry)
                 return
-            entry.leaving, entry.successor = True, None
+            entry.leaving, entry.successor, entry.ends_query = True, None, entry.task.can_go_live
             entry.cancel_at = time.monotonic() + (0.0 if cancel else DRAIN)
             self._changed.notify_all()
 
@@ -140,6 +140,11 @@ class Scheduler:
         """The tasks whose batch runs now."""
         with self._changed:
             return {id_ for id_, entry in self._entries.items() if entry.tag is not None}
+
+    def ends_queries(self) -> bool:
+        """Whether a task that may run by itself leaves and has not left yet."""
+        with self._changed:
+            return any(entry.ends_query for entry in self._entries.values())
 
     # For a task that runs by itself (a streaming query): a batch starts it, and `finish` ends it
 
@@ -234,7 +239,9 @@ class Scheduler:
     def _available(self, task: ScheduledTask) -> dict[int, Position]:
         ends = self._pollers.ends
         watched = {id_: input_.watched for id_, input_ in task.inputs.items()}
-        return {id_: ends[w] for id_, w in watched.items() if w is not None and w in ends}
+        found = {id_: ends[w] for id_, w in watched.items() if w is not None and w in ends}
+        known = ((id_, input_.known_end) for id_, input_ in task.inputs.items())
+        return {**found, **{id_: end for id_, end in known if end is not None}}
 
     def _answered(self, entry: Entry) -> bool:
         """Whether the pollers know the ends of all inputs, as far as they ask for them. A task does not begin before: a

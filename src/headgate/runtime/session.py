@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,9 +20,13 @@ import psutil
 from pyspark.logger import PySparkLogger
 from pyspark.sql import (
     DataFrame,
+    Observation,
     SparkSession as SparkSession,  # other packages name it, but may not import pyspark
+    functions as F,
 )
+from pyspark.sql.avro.functions import from_avro, to_avro
 
+from headgate.runtime import worker_daemon
 from headgate.runtime.errors import SparkGone
 from headgate.schema.formats.spark import SETTINGS
 
@@ -57,6 +62,14 @@ DEFAULTS = {
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
     "spark.kafka.producer.cache.timeout": "60s",
     "spark.kafka.producer.cache.evictorThreadRunInterval": "10s",
+    # Materialized views are stored as Delta tables. Each is small: one partition for the state of its log, no checksums.
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # A batch without changes is a commit too: it moves the ledger.
+    "spark.databricks.delta.skipRecordingEmptyCommits": "false",
     "spark.sql.variable.substitute": "false",  # `${x}` in a query is text, no variable of Spark's
     **SETTINGS,
 }
@@ -82,6 +95,10 @@ LOCAL = {
     "spark.sql.shuffle.partitions": "4",
     # Otherwise it is the number of threads, most of which are for tasks in real time.
     "spark.default.parallelism": "8",
+    # VACUUM of Delta lists the files of a table in so many tasks, by default 10,000, however few files there are.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    # Four new workers took 1.6 CPU seconds, and 0.6 with it. Executors of a cluster may be older than this module.
+    **({"spark.python.daemon.module": worker_daemon.MODULE} if sys.platform == "linux" else {}),
 }
 
 
@@ -108,7 +125,12 @@ def open_session(
     options = JAVA_OPTIONS.format(log=log) + (ARCHIVE_OPTIONS.format(archive=archive) if archive else "")
     builder = builder.config("spark.driver.extraJavaOptions", options)
     builder = builder.config("spark.executor.extraJavaOptions", AVRO_LIMITS)
-    builder = builder.config("spark.jars", ",".join(map(str, jars)))
+    if master.startswith("local"):
+        # On Java's own class path: the class archive holds only what comes from there, and Spark's own loader would copy the
+        # jars and load their classes twice, for the driver and for the executor in the same JVM.
+        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, jars)))
+    else:
+        builder = builder.config("spark.jars", ",".join(map(str, jars)))
     if warehouse is not None:
         builder = builder.config("spark.sql.warehouse.dir", str(warehouse))
     for key, value in {**DEFAULTS, **(LOCAL if master.startswith("local") else {}), **(settings or {})}.items():
@@ -118,21 +140,59 @@ def open_session(
     return builder.getOrCreate()
 
 
-def warm_up_and_stop(session: SparkSession) -> None:
-    """Run queries of all the usual kinds, so that their classes are loaded, and wait until the JVM has ended."""
+def warm_up_and_stop(session: SparkSession, brokers: str, topic: str) -> None:
+    """Run queries of all the usual kinds, so that their classes are loaded, and wait until the JVM has ended. ``topic`` is
+    empty and is written."""
     words = session.createDataFrame([(number, str(number)) for number in range(9)], "n int, word string")
     words.createOrReplaceTempView("words")
     session.sql(
         "SELECT word, max(n) AS most FROM words JOIN range(5) AS r ON n = r.id GROUP BY word ORDER BY word"
     ).collect()
     list(words.mapInArrow(lambda batches: batches, words.schema).where("word <> '1'").toLocalIterator())
-    numbers = session.readStream.format("rate").load()
-    numbers.writeStream.foreachBatch(_count).trigger(availableNow=True).start().awaitTermination()
+    for settings in (SMALL_SETTINGS, LARGE_SETTINGS):
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        _through_kafka(words, {"kafka.bootstrap.servers": brokers}, topic)
+    with tempfile.TemporaryDirectory(prefix="headgate-classes-") as folder:
+        _through_delta(words, f"{folder}/log")
     jvms = _jvms()
     session.stop()
     for jvm in jvms:  # PySpark keeps its JVM until this process ends
         jvm.terminate()
     psutil.wait_procs(jvms)
+
+
+WORD = """{"type": "record", "name": "word", "fields": [
+  {"name": "n", "type": ["null", "int"]}, {"name": "word", "type": ["null", "string"]}]}"""
+
+
+def _through_kafka(words: DataFrame, options: Mapping[str, str], topic: str) -> None:
+    """What a task does: write records, read them, decode them, count them and keep the last of each key. And what a
+    stream does with them."""
+    session = words.sparkSession
+    record = (F.lit(topic).alias("topic"), F.col("word").cast("binary").alias("key"))
+    encoded = words.select(*record, to_avro(F.struct("n", "word"), WORD).alias("value"))
+    encoded.write.mode("append").format("kafka").options(**options).save()
+    raw = session.read.format("kafka").options(**options).option("subscribe", topic).load()
+    decoded = raw.select("*", from_avro("value", WORD, {"mode": "PERMISSIVE"}).alias("word"))
+    decoded = decoded.withColumn("number", F.from_json(F.col("key").cast("string"), "n int"))
+    counted = decoded.observe(Observation(), F.count_if(F.col("word").isNull()).alias("bad"))
+    last = counted.groupBy("key").agg(F.max_by("word", F.struct("timestamp", "partition", "offset")).alias("word"))
+    last.select("key", "word.*").toArrow()
+    counted.select(F.to_json("word")).collect()
+    stream = session.readStream.format("kafka").options(**options).option("subscribe", topic).load()
+    stream.writeStream.foreachBatch(_count).trigger(availableNow=True).start().awaitTermination()
+
+
+def _through_delta(words: DataFrame, path: str) -> None:
+    """What a materialized view does: make a table, commit rows with a number, look for the last commit and read a version."""
+    session, table = words.sparkSession, f"delta.`{path}`"
+    session.sql(f"CREATE TABLE IF NOT EXISTS {table} (n INT, word STRING) USING delta")
+    commit = {"txnAppId": "words", "txnVersion": "1", "userMetadata": "{}"}
+    words.write.mode("append").format("delta").options(**commit).save(path)
+    session.sql(f"DESCRIBE HISTORY {table} LIMIT 2").select("version", "userMetadata").collect()
+    rows = session.read.format("delta").option("versionAsOf", 1).load(path)
+    rows.groupBy("word").agg(F.sum("n")).collect()
 
 
 def kill_jvm() -> None:
@@ -150,19 +210,21 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-def _why_ended(process: psutil.Process, heap: str) -> str:
-    """A sentence about a child that has ended."""
-    try:
-        status = process.wait(1.0)
-    except psutil.Error:
-        status = None
+def why_ended(status: int | None, heap: str, table: str) -> str:
+    """What the exit status of a JVM says, in sentences. ``heap`` is its size, which is set in a table of headgate.toml."""
     if status in OUT_OF_MEMORY:
-        return (
-            f"It ran out of memory, though its heap is {heap}. The setting memory in the table [spark] makes it larger."
-        )
+        return f"It ran out of memory, though its heap is {heap}. The setting memory in the table [{table}] makes it larger."
     if status is not None and status < 0:
         return f"Signal {-status} ended it. If nobody sent it, the machine has too little memory."
     return "It ended." if status is None else f"It ended with status {status}."
+
+
+def _exit_status(process: psutil.Process) -> int | None:
+    """Of a child that has ended; None if nobody knows it any more."""
+    try:
+        return process.wait(1.0)
+    except psutil.Error:
+        return None
 
 
 def _jvms() -> list[psutil.Process]:
@@ -206,7 +268,7 @@ class Spark:
         if not ended:
             return None
         if self._why is None:
-            self._why = _why_ended(ended[0], self._heap)
+            self._why = why_ended(_exit_status(ended[0]), self._heap, "spark")
         return self._why
 
     def close(self) -> None:

@@ -9,10 +9,12 @@ from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, functions as F
 
-from headgate.plan.definitions import HeadersColumn, PartitionBy, RecordEncoding, SinkDefinition
+from headgate.plan.definitions import OLD, PRESENT, HeadersColumn, PartitionBy, RecordEncoding, SinkDefinition
+from headgate.runtime.formats.given_avro import in_jvm
+from headgate.runtime.formats.given_writer import GivenWriter
 from headgate.runtime.formats.writers import RecordWriter, row_of
 from headgate.runtime.ports import SideWriter
-from headgate.schema.events import AFTER, BEFORE, change_event
+from headgate.schema.encodings import AFTER, BEFORE, change_event
 from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type, spark_identifier
 from headgate.schema.types import Array, Map, Record, Type
@@ -92,16 +94,17 @@ class SinkRecords:
     def _sides(self) -> Mapping[str, _Side]:
         """The key, if there is one, comes first."""
         sides = {"key": self.sink.key, "value": self.sink.value}
-        return {name: _Side(name, side) for name, side in sides.items() if side is not None}
+        old_rows = self.sink.old_rows
+        return {name: _Side(name, side, old_rows=old_rows) for name, side in sides.items() if side is not None}
 
 
 class _Side:
     """One side of the records of a sink."""
 
-    def __init__(self, name: str, encoding: RecordEncoding) -> None:
+    def __init__(self, name: str, encoding: RecordEncoding, *, old_rows: bool) -> None:
         self._name = name
-        self._side, self._row = _written(encoding)
-        self._writer: SideWriter = RecordWriter(self._side)
+        self._side, self._row = _written(encoding, old_rows=old_rows)
+        self._writer = _writer(self._side)
 
     @property
     def can_reject(self) -> bool:
@@ -128,17 +131,29 @@ class _Side:
         return found
 
 
-def _written(side: RecordEncoding) -> tuple[RecordEncoding, dict[str, Column]]:
+def _writer(side: RecordEncoding) -> SideWriter:
+    if not side.given:
+        return RecordWriter(side)
+    return in_jvm(side) or GivenWriter(side)
+
+
+def _written(side: RecordEncoding, *, old_rows: bool) -> tuple[RecordEncoding, dict[str, Column]]:
     """The side as its writer sees it, and its columns. An event is a record of two columns."""
     row = row_of(side)
     if not side.as_event:
         return side, row
-    after = F.struct(*[column.alias(name) for name, column in row.items()])
+    after = _struct(row)
     columns = {BEFORE: F.when(F.lit(False), after), AFTER: after}
-    event = replace(
-        side, columns=tuple(columns), names=tuple(columns), record=change_event(side.record), as_event=False
-    )
+    if old_rows:
+        before = _struct(row_of(side, F.col(OLD)))
+        columns = {BEFORE: F.when(F.col(OLD).isNotNull(), before), AFTER: F.when(F.col(PRESENT), after)}
+    renames = tuple(((place, *path), name) for place in columns for path, name in side.renames)
+    event = replace(side, columns=tuple(columns), renames=renames, record=change_event(side.record), as_event=False)
     return event, columns
+
+
+def _struct(row: Mapping[str, Column]) -> Column:
+    return F.struct(*[column.alias(name) for name, column in row.items()])
 
 
 def _types(type_: Type, path: str) -> Iterator[tuple[str, str]]:

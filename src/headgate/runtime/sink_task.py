@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster
-from headgate.plan.definitions import TaskDefinition, spark_name
+from headgate.plan.definitions import MaterializedDefinition, SinkDefinition, TaskDefinition, spark_name
 from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.live_input import LiveInput, LiveTarget
-from headgate.runtime.ports import Append, Batch, Changes, InputRange, LedgerStore, Upsert
+from headgate.runtime.ports import Append, Batch, Changes, Diff, InputRange, LedgerStore, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import SinkRejects
 from headgate.runtime.relations import RelationFrames
@@ -23,6 +23,10 @@ from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.targets.kafka_progress import ProgressTopic
 from headgate.runtime.targets.kafka_transactions import KafkaTransactions
 from headgate.runtime.task import Task
+from headgate.runtime.views.change_events import change_events
+from headgate.runtime.views.log_input import Form
+from headgate.runtime.views.store import WEIGHT
+from headgate.runtime.views.view_task import ViewFiles, log_input
 from headgate.schema.render import spark_identifier
 
 LOCATE_SECONDS = 30.0  # for finding the record that cannot be computed
@@ -34,18 +38,30 @@ def sink_task(
     store: LedgerStore,
     *,
     files: QuarantineFiles | None = None,
+    views: ViewFiles | None = None,
     guard: Callable[[], None] = lambda: None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> Task:
-    """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go."""
-    source, cluster = definition.source, clients.kafka(definition.sink.connection)
+    """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go, and
+    ``views`` where materialized views are stored."""
+    source, sink = definition.source, definition.sink
+    assert isinstance(sink, SinkDefinition)
+    cluster = clients.kafka(sink.connection)
+    target, plan = _target(definition, cluster, store), SinkPlan(definition)
+    if isinstance(source, MaterializedDefinition):
+        assert views is not None, "a sink over a materialized view needs its storage"
+        form: Form = "signed" if sink.old_rows else "rows"
+        log = log_input(source, views, store, form, f'sink "{definition.name}"')
+        return Task(
+            definition.id, definition.name, {source.id: log}, plan, target, store,
+            rejects=SinkRejects(definition, log, target, files), guard=guard, on_notice=on_notice,
+        )  # fmt: skip
     brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
     live = definition.latency.way == "real time"
     input_ = (LiveInput if live else KafkaInput)(
         source, clients, definition.id, f'sink "{definition.name}"', brokers,
         f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
     )  # fmt: skip
-    target, plan = _target(definition, cluster, store), SinkPlan(definition)
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
@@ -55,6 +71,7 @@ def sink_task(
 
 def _target(definition: TaskDefinition, cluster: KafkaCluster, store: LedgerStore) -> KafkaTarget:
     sink, id_ = definition.sink, definition.id
+    assert isinstance(sink, SinkDefinition)
     if sink.delivery == "at least once":
         return (LiveTarget if definition.latency.way == "real time" else KafkaTarget)(sink, cluster)
     progress = ProgressTopic(cluster, store.progress_slot(id_), store.task_uuid(id_), sink.name)
@@ -75,6 +92,8 @@ class SinkPlan:
         """The changes of the sink's relation. A key of a keyed sink that was changed and has no row is deleted: its row was
         deleted, or no longer passes a filter."""
         names, one_pass = self._task.source_key, self._task.marked_sql
+        if isinstance(changed, Diff):
+            return Append(self._events(session, changed.rows))
         if not isinstance(changed, Upsert):
             return Append(self._rows(session, changed.rows), isinstance(changed, Append) and changed.in_one_part)
         if changed.marked and names and one_pass is not None:
@@ -87,6 +106,11 @@ class SinkPlan:
         keys = every.select(*[F.col(spark_identifier(of)).alias(name) for name, of in names.items()])
         return Upsert(rows, tuple(names), keys)
 
+    def _events(self, session: SparkSession, signed: DataFrame) -> DataFrame:
+        """Change events of the sink's relation, with the rows before the changes."""
+        came, went = (self._rows(session, signed.where(f"{WEIGHT} {sign} 0").drop(WEIGHT)) for sign in "><")
+        return change_events(came, went, self._task.event_key)
+
     def _marked_rows(self, session: SparkSession, marked: DataFrame, sql: str) -> DataFrame:
         name = spark_name(self._task.source.id)
         marked.createOrReplaceTempView(name)
@@ -97,7 +121,7 @@ class SinkPlan:
 
     def _rows(self, session: SparkSession, current: DataFrame, relation: int | None = None) -> DataFrame:
         """The rows of a relation of the chain over rows of the source. The default is the sink's relation."""
-        frames = RelationFrames(session, self._task.relations, lambda _: current)
+        frames = RelationFrames(session, self._task.relations, lambda _: current, materialized=lambda _: current)
         try:
             return frames.relation(self._task.sink.relation if relation is None else relation)
         finally:
@@ -115,5 +139,6 @@ class SinkPlan:
             read = range_.read(start, end)
             return self._rows(session, read.unmarked().rows if isinstance(read, Upsert) else read.rows, query.relation)
 
-        keyed = self._task.source.layout.envelope != "NONE"
+        source = self._task.source
+        keyed = not isinstance(source, MaterializedDefinition) and source.layout.envelope != "NONE"
         return located(failed, error, queries, Rerun(range_.start, range_.end, keyed, rows), LOCATE_SECONDS)

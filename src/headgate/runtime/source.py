@@ -65,6 +65,7 @@ class SourceReader:
         self.topic_name = source.topic
         self.start_at = source.start_offsets
         self.cluster: KafkaCluster = clients.kafka(source.connection)
+        self.record_count = 0  # of what `raw` gave last
         self._made: tuple[tuple[WriterSchemas, WriterSchemas], Decoder] | None = None
         self._raw: DataFrame | None = None  # decoded last
         self.schemas: Mapping[str, KnownSchemas] = {
@@ -102,6 +103,7 @@ class SourceReader:
         topic = self.cluster.topic(self.topic_name)
         start, end = self.start_offsets(topic), self.cluster.offsets(topic, latest=True)
         start = {p: min(offset, end[p]) for p, offset in start.items()}
+        self.record_count = sum(end.values()) - sum(start.values())
         return self.between(session, start, end)
 
     def between(
@@ -208,22 +210,24 @@ class SourceReader:
     def writer(self, schema_id: int, side: str) -> WrittenSchema | None:
         return self.schemas[side].schema(schema_id)
 
-    def arrived(self, raw: Callable[[], DataFrame]) -> list[ArrivedSchema]:
+    def arrived(self, raw: Callable[[], DataFrame], *, few: bool = False) -> list[ArrivedSchema]:
         """The schemas that would change what the source gives and that raw records have, each with the first such
-        record. They are read for it only while there is such a schema."""
+        record. They are read for it only while there is such a schema. ``few`` says that there are only some thousands."""
         found = []
         for name, side in self.schemas.items():
             followable = {schema.id or 0: schema for schema in side.followable()}
-            found += self._first_records(raw, name, followable) if followable else []
+            found += self._first_records(raw, name, followable, few) if followable else []
         return found
 
     def _first_records(
-        self, raw: Callable[[], DataFrame], name: str, schemas: Mapping[int, WrittenSchema]
+        self, raw: Callable[[], DataFrame], name: str, schemas: Mapping[int, WrittenSchema], few: bool
     ) -> list[ArrivedSchema]:
-        place = F.struct("partition", "offset")
-        found = raw().where(frame.has_schema_id(F.col(name), schemas)).groupBy(frame.schema_id(F.col(name)).alias("id"))
+        """A few places are collected as they are: an aggregation is a second stage, which costs more than to read them."""
+        place, id_of = F.struct("partition", "offset").alias("place"), frame.schema_id(F.col(name)).alias("id")
+        found = raw().where(frame.has_schema_id(F.col(name), schemas)).select(id_of, place)
+        rows = (found if few else found.groupBy("id").agg(F.min("place").alias("place"))).collect()
+        first = {row["id"]: row["place"] for row in sorted(rows, key=lambda row: row["place"], reverse=True)}
         side: RecordSide = "key" if name == "key" else "value"
-        first = {row["id"]: row["first"] for row in found.agg(F.min(place).alias("first")).collect()}
         return [
             ArrivedSchema(schema, KafkaRecord(self.topic_name, first[id_]["partition"], first[id_]["offset"]), side)
             for id_, schema in schemas.items()
@@ -340,6 +344,16 @@ class KnownSchemas:
                 self._refused.pop(schema_id, None)
                 self.learn(schema_id)
                 self._versions[version] = schema_id
+
+    def has_new_version(self) -> bool:
+        """Whether the subject has a version that no `refresh` has seen. Any thread may ask. Raises if the registry does not
+        answer."""
+        if self.side is None or self._client is None:
+            return False
+        try:
+            return any(version not in self._versions for version in self._client.versions(self._subject))
+        except (SubjectNotFound, SubjectDeleted):
+            return False
 
     def _ask_for_refused(self) -> None:
         """An id may be registered after the first record that names it, also under another subject."""

@@ -88,12 +88,14 @@ class Task:
         *,
         step: Step | None = None,
         rejects: RowRejects | None = None,
+        begins_empty: bool = False,
         guard: Callable[[], None] = lambda: None,
         on_notice: Callable[[str], None] = lambda _: None,
         crash: Callable[[str, int], None] = crash_point,
     ) -> None:
         """`step` brings the target in step when the plan is another one than that of the ledger; None for targets without a
-        key, whose old rows stay. `rejects` finds the rows that the target cannot take. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
+        key, whose old rows stay. `rejects` finds the rows that the target cannot take. `begins_empty` says that the first batch is
+        wanted even if there is nothing to read: a query may have rows then. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
         is given sentences for the event log."""
         self.id = id_
         self.name = name
@@ -109,6 +111,7 @@ class Task:
         self._store = store
         self._step = step
         self.rejects = rejects
+        self._begins_empty = begins_empty
         self._guard = guard
         self._on_notice = on_notice
         self._crash = crash
@@ -182,14 +185,18 @@ class Task:
 
     def has_work(self, available: Positions) -> bool:
         """Whether a batch would do something. True also while the progress is not known."""
-        return self.lag(available) != 0 or self._is_out_of_step()
+        return self.lag(available) != 0 or self._is_out_of_step() or self._wants_first()
+
+    def _wants_first(self) -> bool:
+        """Whether the first batch is wanted, whatever there is to read."""
+        return self._begins_empty and self.ledger is not None and self.ledger.number == 0
 
     def _is_out_of_step(self) -> bool:
         """Whether the target was written with another definition, and can be brought in step."""
         ledger = self.ledger
         return self._step is not None and ledger is not None and ledger.definition != self.plan.definition
 
-    is_live = False  # whether it runs by itself, between two calls
+    can_go_live = is_live = False  # whether it runs by itself, between two calls
 
     def finish(self, session: SparkSession, *, settle: bool = True) -> None:
         """Nothing is under way between two batches."""
@@ -260,7 +267,7 @@ class Task:
             id_: self.inputs[id_].choose_end(session, start, limit, available.get(id_), mark.get(id_))
             for id_, start in ledger.positions.items()
         }
-        if lag(ledger.positions, end) == 0:
+        if lag(ledger.positions, end) == 0 and not self._wants_first():
             return None
         if not reaches(end, mark):
             self._drop_mark("a record before its end halts the task, or its records are gone")

@@ -37,6 +37,13 @@ class JsonEncoding:
 
 
 @dataclass(frozen=True, slots=True)
+class PrimitiveEncoding:
+    """The bytes are one number in big-endian order, as Kafka's own serialisers write it."""
+
+    type: t.Integer | t.Bigint | t.Double
+
+
+@dataclass(frozen=True, slots=True)
 class CsvEncoding:
     """The bytes are one line of delimited text with exactly these columns, all of them text."""
 
@@ -61,7 +68,8 @@ class SchemaEncoding:
     ``message`` names the message of a Protobuf file; None stands for the first one. ``past`` are the earlier versions
     of the subject that matter for the fields of the frozen schema: for their names and defaults, and for whether they
     may be null. ``fills`` says that a field which a record lacks has its default or is null, also where the rules of
-    the format would refuse the record.
+    the format would refuse the record. ``as_json`` are places of JSON documents, by the names that lead to them, whose values are
+    kept as json whatever their schemas say: a number keeps every digit then.
     """
 
     format: SchemaFormat
@@ -70,6 +78,7 @@ class SchemaEncoding:
     message: str | None = None
     past: tuple[WrittenSchema, ...] = ()
     fills: bool = False
+    as_json: tuple[tuple[str, ...], ...] = ()
 
     @property
     def first(self) -> WrittenSchema:
@@ -77,7 +86,9 @@ class SchemaEncoding:
         return self.schemas[0]
 
 
-Encoding: TypeAlias = TextEncoding | BytesEncoding | JsonEncoding | CsvEncoding | RegexEncoding | SchemaEncoding
+Encoding: TypeAlias = (
+    TextEncoding | BytesEncoding | JsonEncoding | PrimitiveEncoding | CsvEncoding | RegexEncoding | SchemaEncoding
+)
 FieldPath: TypeAlias = tuple[str, ...]
 """Names of fields from the outermost record inwards. The empty path stands for the whole value."""
 
@@ -93,6 +104,8 @@ def decoded_type(encoding: Encoding) -> t.Field:
             return t.Field("data", t.Bytes(), False)
         case JsonEncoding():
             return t.Field("data", t.Json(), False)
+        case PrimitiveEncoding():
+            return t.Field("value", encoding.type, False)
         case CsvEncoding(columns) | RegexEncoding(columns=columns):
             optional = isinstance(encoding, RegexEncoding)
             return t.Field("data", t.Record(tuple(t.Field(c, t.Text(), optional) for c in columns)), False)
@@ -104,7 +117,8 @@ def decoded_type(encoding: Encoding) -> t.Field:
 
 def _type(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
     """The type of values of a schema, with the names of the schema."""
-    return type_of_schema(encoding.format, schema, encoding.message)
+    found = type_of_schema(encoding.format, schema, encoding.message)
+    return replace(found, type=t.with_json(found.type, encoding.as_json)) if encoding.as_json else found
 
 
 @lru_cache(maxsize=1024)
@@ -214,3 +228,19 @@ def type_of_schema(format_: SchemaFormat, schema: WrittenSchema, message: str | 
         case _:
             assert_never(format_)
     return t.Field("value", type_, nullable, type_.doc if isinstance(type_, t.Record) else None)
+
+
+# Change events as Debezium writes them: the row before and after a change, in one record. They are the same in every format.
+
+BEFORE, AFTER = "before", "after"
+ROW = "row"  # the name of the record of a row inside an event
+
+EVENT_DOC = "A change of one row."
+BEFORE_DOC = "The row before the change. Null if the change added the row."
+AFTER_DOC = "The row after the change. Null if the change removed the row."
+
+
+def change_event(row: t.Record) -> t.Record:
+    """The record of a change of such rows. The doc of the rows stays with them."""
+    named = replace(row, name=ROW)
+    return t.Record((t.Field(BEFORE, named, True, BEFORE_DOC), t.Field(AFTER, named, True, AFTER_DOC)), doc=EVENT_DOC)

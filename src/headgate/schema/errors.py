@@ -145,14 +145,6 @@ class NameClash(SchemaError, code="SCH-0113"):
     HINT = "Rename one of them, or keep the record that holds it as json."
 
 
-class UnknownPath(SchemaError, code="SCH-0114"):
-    """A comment or a change names a field that the type does not have."""
-
-    path: str
-    similar: tuple[str, ...] = ()
-    MESSAGE = "there is no field at {path}"
-
-
 class MalformedAvro(SchemaError, code="SCH-0201"):
     """The text is not a valid Avro schema."""
 

@@ -122,21 +122,32 @@ class NameIndex:
         return NotFound(name, self._by_folded)
 
 
-def avro_names(names: Sequence[str]) -> tuple[str, ...]:
+def avro_names(names: Sequence[str], published: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Each name in a form that is valid in Avro, in order, without duplicates.
 
-    Invalid characters become `_`, and a leading digit gets a `_` in front. A valid name is never changed. A name
-    that clashes with another one gets the smallest free number; names that come later count as well.
+    A name in ``published`` keeps the form that it has there. Of the others, a valid one that is not taken stays as it is.
+    Invalid characters become `_`, and a leading digit gets a `_` in front. A name that clashes with another one gets the
+    smallest free number; names that come later count as well.
     """
-    taken = {name for name in names if avro_name(name) == name}
-    made: list[str] = []
+    made = dict(published or {})
+    taken = set(made.values())
+    made |= {name: name for name in names if name not in made and name not in taken and avro_name(name) == name}
+    taken.update(made.values())
     for name in names:
-        valid = avro_name(name)
-        if valid != name:
-            valid = _free(valid, taken)
-            taken.add(valid)
-        made.append(valid)
-    return tuple(made)
+        if name not in made:
+            made[name] = _free(avro_name(name), taken)
+            taken.add(made[name])
+    return tuple(made[name] for name in names)
+
+
+def published_names(
+    names: Sequence[str], path: tuple[str, ...], renames: Mapping[tuple[str, ...], str]
+) -> tuple[str | None, ...]:
+    """The names that the fields of a record at a path have in a published schema, if the schema has them. ``renames`` are
+    the fields whose names there are other ones. None for a field whose own name another field has: it came later."""
+    given = [renames.get((*path, name)) for name in names]
+    taken = set(given)
+    return tuple(other or (None if name in taken else name) for name, other in zip(names, given, strict=True))
 
 
 def avro_name(name: str) -> str:
@@ -157,6 +168,10 @@ def _free(name: str, taken: set[str]) -> str:
 def postgres_too_long(name: str) -> bool:
     """Whether PostgreSQL would cut the name."""
     return len(name.encode("utf-8", "surrogatepass")) > POSTGRES_LIMIT
+
+
+FieldNames: TypeAlias = tuple[tuple[tuple[str, ...], str], ...]
+"""Names of fields in a schema, each with the SQL names that lead to the field from the outermost record on."""
 
 
 # Paths

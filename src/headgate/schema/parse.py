@@ -7,7 +7,7 @@ no word is reserved: a field may be called `from`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -15,9 +15,6 @@ from headgate.errors import Span, similar_names
 from headgate.schema import errors, types as t
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.lexer import Token, TokenKind, tokenize
-
-# Says whether the catalog has a type of this name.
-Known = Callable[[tuple[str, ...]], bool]
 
 # Ours first, then those of PostgreSQL, Spark, ksqlDB and Estuary Flow.
 SPELLINGS: dict[str, t.Type] = {
@@ -50,12 +47,9 @@ _OF_SEVERAL_WORDS: dict[str, tuple[tuple[str, t.Type], ...]] = {
 }
 
 
-def parse_type(text: str, *, known: Known | None = None) -> t.Type:
-    """Return the type that the whole text names.
-
-    A name that is not built in is a `Named` type. With ``known``, a name that it does not know is an error.
-    """
-    parser = _Parser(Cursor(text, tokenize(text, foreign=True)), known)
+def parse_type(text: str) -> t.Type:
+    """Return the type that the whole text names. A name that is not built in is a `Named` type."""
+    parser = _Parser(Cursor(text, tokenize(text, foreign=True)))
     found = parser.whole()
     parser.end()
     return found
@@ -66,7 +60,7 @@ def read_type(cursor: Cursor) -> t.Type:
 
     The caller reads what may follow a type in a column (`not null`, `comment`).
     """
-    found = _Parser(cursor, None).whole()
+    found = _Parser(cursor).whole()
     cursor.forget_expected()  # a list of what can follow a column is long enough without "[" and LIST
     return found
 
@@ -74,9 +68,8 @@ def read_type(cursor: Cursor) -> t.Type:
 class _Parser:
     """Reads one type from the tokens at the cursor."""
 
-    def __init__(self, cursor: Cursor, known: Known | None) -> None:
+    def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        self.known = known
         self.depth = 0
 
     # types
@@ -199,16 +192,11 @@ class _Parser:
 
     def _named(self) -> t.Type:
         """Read the name of a type of the catalog."""
-        first = self.cursor.token
         parts = [self._identifier("a type")]
         while self._dot_follows(self.cursor.tokens[self.cursor.index - 1], ahead=0):
             self.cursor.step()
             parts.append(self._identifier("a name"))
-        named = t.Named(tuple(part.name for part in parts), tuple(part.quoted for part in parts))
-        if self.known is not None and not self.known(named.parts):
-            similar = similar_names(parts[0].name, SPELLINGS) if len(parts) == 1 else ()
-            self._fail(errors.UnknownType(".".join(named.parts), similar), first.start)
-        return named
+        return t.Named(tuple(part.name for part in parts), tuple(part.quoted for part in parts))
 
     def _dot_follows(self, name: Token, ahead: int = 1) -> bool:
         """Whether a dot stands directly behind the name, without a blank: then the name has another part."""

@@ -8,8 +8,9 @@ stores, keeps them, and `parse_type` reads it back exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TypeAlias
 
 MAX_PRECISION = 38  # of Spark; the mappers refuse a wider decimal and never round
@@ -132,6 +133,13 @@ class Field:
     default: str | None = field(default=None, compare=False)
 
 
+class DocumentedPart(StrEnum):
+    """Which of two docs is meant: that of a field, or that of the record or enum in it. Both have the same path."""
+
+    FIELD = "field"
+    TYPE = "type"
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """Fields in order, with different names."""
@@ -230,6 +238,31 @@ def without_defaults(type_: Type) -> Type:
 def map_named(type_: Type, change: Callable[[Named], Type]) -> Type:
     """The type with every named type replaced by what `change` returns for it."""
     return change(type_) if isinstance(type_, Named) else map_inner(type_, lambda inner: map_named(inner, change))
+
+
+def holds_json(type_: Type) -> bool:
+    """Whether a value of the type is, or contains, a value of type json."""
+    match type_:
+        case Json():
+            return True
+        case Array():
+            return holds_json(type_.element)
+        case Map():
+            return holds_json(type_.value)
+        case Record():
+            return any(holds_json(f.type) for f in type_.fields)
+        case _:
+            return False
+
+
+def with_json(type_: Type, places: Collection[tuple[str, ...]], path: tuple[str, ...] = ()) -> Type:
+    """The type with json at these places, which are fields of records."""
+    if path in places:
+        return Json()
+    if not isinstance(type_, Record):
+        return type_
+    fields = (replace(f, type=with_json(f.type, places, (*path, f.name))) for f in type_.fields)
+    return replace(type_, fields=tuple(fields))
 
 
 def depth(type_: Type) -> int:

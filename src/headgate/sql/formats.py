@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from headgate.sql import options as o, statement as s
 from headgate.sql.registry_formats import (
@@ -41,6 +41,27 @@ class JsonFormat:
 
     def sql(self) -> str:
         return "JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonInline:
+    """The bytes are one JSON text of a JSON Schema. Streams and tables with declared columns have it; nobody writes it."""
+
+    schema: str
+
+    def sql(self) -> str:
+        return "JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveFormat:
+    """The bytes are one number in big-endian order, as Kafka's own serialisers write it. Streams and tables have it in their
+    format `kafka`; nobody writes it."""
+
+    type: Literal["integer", "bigint", "double"]
+
+    def sql(self) -> str:
+        return "BYTES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +112,16 @@ class ProtobufInline:
 
 
 Format: TypeAlias = (
-    TextFormat | BytesFormat | JsonFormat | CsvFormat | RegexFormat | AvroInline | ProtobufInline | RegistryFormat
+    TextFormat
+    | BytesFormat
+    | JsonFormat
+    | JsonInline
+    | PrimitiveFormat
+    | CsvFormat
+    | RegexFormat
+    | AvroInline
+    | ProtobufInline
+    | RegistryFormat
 )
 
 

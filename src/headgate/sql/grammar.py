@@ -12,7 +12,18 @@ from functools import cache
 from importlib.resources import files
 from typing import get_args
 
-from headgate.sql import captures, connections, materializations, objects, registry_formats, sinks, sources, views
+from headgate.sql import (
+    captures,
+    connections,
+    materializations,
+    objects,
+    registry_formats,
+    sinks,
+    sources,
+    streams,
+    subscribe,
+    views,
+)
 from headgate.sql.options import ChangeOptions, OptionRule, Options, ValueKind, rules
 from headgate.sql.show import Listing
 from headgate.sql.statement import Kind
@@ -31,7 +42,8 @@ OPTION_LISTS: dict[str, type[Options]] = {
     "source option": sources.SourceOptions,
     "change option": ChangeOptions,
     "plain view option": views.MaterializedViewOptions,
-    "property": views.StreamProperties,
+    "property": streams.StreamProperties,
+    "subscribe option": subscribe.SubscribeOptions,
     "sink option": sinks.SinkOptions,
     "capture option": captures.CaptureOptions,
     "tables option": captures.TablesOptions,

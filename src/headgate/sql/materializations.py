@@ -28,7 +28,8 @@ class IndexOptions(o.Options, owner="the elasticsearch target"):
 
 @dataclass(frozen=True, slots=True)
 class MaterializationOptions(o.Options, owner="the materialization"):
-    """Options of CREATE MATERIALIZATION. ADOPT allows it to write an existing table or index."""
+    """Options of CREATE MATERIALIZATION. ADOPT allows it to write an existing table or index. ``seed_backfill`` counts how often the
+    target was filled anew by a statement."""
 
     on_incompatible_schema_change: Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"] | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
@@ -36,13 +37,14 @@ class MaterializationOptions(o.Options, owner="the materialization"):
     delta_updates: bool = o.option(False)
     adopt: bool = o.option(False)
     confirm: bool = o.option(False)
+    seed_backfill: int | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresTarget:
     """The rows are written to a table."""
 
-    connection: s.ObjectName
+    connection: s.ObjectName = field(metadata=s.names(s.Kind.CONNECTION))
     options: TableOptions
 
     def sql(self) -> str:
@@ -53,7 +55,7 @@ class PostgresTarget:
 class ElasticsearchTarget:
     """The rows are written to an index."""
 
-    connection: s.ObjectName
+    connection: s.ObjectName = field(metadata=s.names(s.Kind.CONNECTION))
     options: IndexOptions
 
     def sql(self) -> str:

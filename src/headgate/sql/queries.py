@@ -1,4 +1,4 @@
-"""SELECT, SUBSCRIBE, INSERT and SET search_path, and where the body of a query ends.
+"""SELECT, INSERT and SET search_path, and where the body of a query ends.
 
 The statement parser does not read a query, it only finds its end. It counts brackets, so ten thousand of them need no
 stack.
@@ -36,17 +36,6 @@ class Select(s.Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe(s.Statement):
-    """SUBSCRIBE TO relation: its changes, until the client stops."""
-
-    words = "SUBSCRIBE"
-    relation: s.ObjectName
-
-    def sql(self) -> str:
-        return f"SUBSCRIBE TO {s.print_name(self.relation)}"
-
-
-@dataclass(frozen=True, slots=True)
 class InsertValues(s.Statement):
     """INSERT INTO relation VALUES rows."""
 
@@ -63,16 +52,18 @@ class InsertValues(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class InsertQuery(s.Statement):
-    """INSERT INTO relation query: runs once over the rows that are there."""
+    """INSERT INTO relation query: runs once over the rows that are there. ``emit_changes`` is refused when it is planned."""
 
     words = "INSERT INTO"
     relation: s.ObjectName
     query: s.Query
     columns: tuple[Identifier, ...] = ()
+    emit_changes: bool = False
 
     def sql(self) -> str:
         columns = s.print_identifiers(self.columns) if self.columns else ""
-        return s.clauses(s.words("INSERT INTO", s.print_name(self.relation), columns), self.query.text)
+        emit = "EMIT CHANGES" if self.emit_changes else ""
+        return s.clauses(s.words("INSERT INTO", s.print_name(self.relation), columns), self.query.text, emit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +202,6 @@ def select(cursor: Cursor) -> Select:
     return Select(query, emit, cursor.whole_number() if emit and cursor.take("LIMIT") else None)
 
 
-def subscribe(cursor: Cursor) -> Subscribe:
-    cursor.expect("SUBSCRIBE")
-    if cursor.at("TO") and cursor.at_name(1):
-        cursor.step()
-    return Subscribe(s.object_name(cursor))
-
-
 def insert(cursor: Cursor) -> InsertValues | InsertQuery:
     """Read INSERT INTO with rows or with a query."""
     cursor.expect("INSERT INTO")
@@ -226,8 +210,7 @@ def insert(cursor: Cursor) -> InsertValues | InsertQuery:
     if cursor.take("VALUES"):
         return InsertValues(relation, cursor.several(_row), columns)
     query = read_query(cursor)
-    take_emit_changes(cursor)
-    return InsertQuery(relation, query, columns)
+    return InsertQuery(relation, query, columns, take_emit_changes(cursor))
 
 
 def _columns(cursor: Cursor) -> tuple[Identifier, ...]:

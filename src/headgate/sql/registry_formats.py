@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.errors import Span
+from headgate.schema.names import FieldNames
 from headgate.sql import options as o, statement as s
 from headgate.sql.errors import DocNotText, MissingRegistry, RegistryGivenTwice, RepeatedClause, RepeatedOption
 from headgate.text.cursor import Cursor, Identifier
@@ -71,8 +72,9 @@ class FrozenSchema:
     """A schema as the registry returned it: ``SEED KEY SCHEMA ID 3 '…'``.
 
     ``references`` are pairs of name and schema. A schema comes after those that it needs. ``past`` marks an earlier
-    version than the one that the source was created with; it is kept for the defaults of its fields. The id is pending
-    only between planning and doing; the catalog never stores a pending one.
+    version than the one that the source was created with; it is kept for the defaults of its fields. ``names`` are the
+    fields that a schema of a sink calls by other names than SQL. The id is pending only between planning and doing; the
+    catalog never stores a pending one.
     """
 
     side: Side
@@ -80,6 +82,7 @@ class FrozenSchema:
     schema: str
     references: tuple[tuple[str, str], ...] = ()
     past: bool = False
+    names: FieldNames = ()
 
     @property
     def known_id(self) -> int | None:
@@ -89,7 +92,9 @@ class FrozenSchema:
     def sql(self) -> str:
         past = " PAST" if self.past else ""
         seed = f"SEED {self.side}{past} SCHEMA ID {self.known_id or 0} {s.print_string(self.schema)}"
-        return s.words(seed, f"REFERENCES {o.print_map(self.references)}" if self.references else "")
+        references = f"REFERENCES {o.print_map(self.references)}" if self.references else ""
+        names = ", ".join(f"{_print_field(path)} = {s.print_string(name)}" for path, name in self.names)
+        return s.words(seed, references, f"NAMES ({names})" if names else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +370,21 @@ def _seed(cursor: Cursor) -> FrozenSchema:
     number = cursor.whole_number()
     schema = cursor.string()
     references = o.read_map(cursor) if cursor.take("REFERENCES") else ()
-    return FrozenSchema(of, number, schema, references, past)
+    names = tuple(_field_name(cursor) for _ in cursor.items()) if cursor.take("NAMES") else ()
+    return FrozenSchema(of, number, schema, references, past, names)
+
+
+def _field_name(cursor: Cursor) -> tuple[tuple[str, ...], str]:
+    """Read a field, which may lie in a record, and its name in a schema."""
+    path = [cursor.identifier().name]
+    while cursor.take("."):
+        path.append(cursor.identifier().name)
+    cursor.expect("=")
+    return tuple(path), cursor.string()
+
+
+def _print_field(path: tuple[str, ...]) -> str:
+    return ".".join(s.print_identifier(Identifier(name, quoted=True)) for name in path)
 
 
 def at_doc(cursor: Cursor) -> bool:

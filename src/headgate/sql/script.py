@@ -9,7 +9,19 @@ import dataclasses
 from collections.abc import Callable
 
 from headgate.errors import similar_names
-from headgate.sql import captures, connections, materializations, objects, queries, show, sinks, sources, views
+from headgate.sql import (
+    captures,
+    connections,
+    materializations,
+    objects,
+    queries,
+    show,
+    sinks,
+    sources,
+    streams,
+    subscribe,
+    views,
+)
 from headgate.sql.errors import EmptyStatement, ReplaceNotSupported, SeveralStatements, UnknownStatement
 from headgate.sql.statement import Kind, Statement
 from headgate.text.cursor import Cursor
@@ -80,8 +92,8 @@ CREATE: dict[Kind, Parse] = {
 CREATE_OR_REPLACE: dict[Kind, Callable[[Cursor, bool], Statement]] = {
     Kind.VIEW: views.create_view,
     Kind.MATERIALIZED_VIEW: views.create_materialized_view,
-    Kind.STREAM: views.create_stream,
-    Kind.TABLE: views.create_table,
+    Kind.STREAM: streams.create_stream,
+    Kind.TABLE: streams.create_table,
 }
 _STREAM_ACTIONS: tuple[objects.Action, ...] = (sources.accept_schema_change, objects.change_state, objects.rename)
 # The actions are tried in this order, and an error lists them in this order.
@@ -157,7 +169,7 @@ STATEMENTS: dict[str, Parse] = {
     "WITH": queries.select,
     "VALUES": queries.select,
     "(": queries.select,
-    "SUBSCRIBE": queries.subscribe,
+    "SUBSCRIBE": subscribe.subscribe,
     "SHOW": show.show,
     "DESCRIBE": show.describe,
     "EXPLAIN": _explain,

@@ -1,14 +1,12 @@
-"""Relations that are defined in SQL: CREATE VIEW, MATERIALIZED VIEW, STREAM and TABLE."""
+"""Relations that are defined in SQL: CREATE VIEW and MATERIALIZED VIEW."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar
 
-from headgate.schema.types import Type
 from headgate.sql import options as o, statement as s
-from headgate.sql.objects import print_full_type
-from headgate.sql.queries import read_expression, read_query, take_emit_changes
+from headgate.sql.queries import read_query, take_emit_changes
 from headgate.text.cursor import Cursor, Identifier
 
 
@@ -54,103 +52,6 @@ class CreateMaterializedView(s.Create):
         return s.clauses(head, f"WITH {s.block(given)} AS", self.query.text)
 
 
-ColumnRole: TypeAlias = Literal["PRIMARY KEY", "KEY", "HEADERS", "HEADER"]
-# PRIMARY KEY is tried before KEY, HEADERS before HEADER.
-_ROLES: tuple[ColumnRole, ...] = ("PRIMARY KEY", "KEY", "HEADERS", "HEADER")
-
-
-@dataclass(frozen=True, slots=True)
-class StreamColumn:
-    """``header`` is the key of the header, if the role is HEADER."""
-
-    name: Identifier
-    type: Type
-    role: ColumnRole | None = None
-    header: str | None = None
-
-    def sql(self) -> str:
-        header = f"({s.print_string(self.header)})" if self.header is not None else ""
-        return s.words(s.print_identifier(self.name), print_full_type(self.type), (self.role or "") + header)
-
-
-StreamFormat: TypeAlias = Literal["avro", "protobuf", "json_sr", "json", "kafka", "delimited", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamProperties(o.Options, owner="the stream or table"):
-    """The properties of a stream or table, with the names of ksqlDB."""
-
-    upper: ClassVar[bool] = False
-    kafka_topic: str | None = o.option()
-    partitions: int | None = o.option()
-    replicas: int | None = o.option()
-    retention_ms: int | None = o.option()
-    format: StreamFormat | None = o.option()
-    key_format: StreamFormat | None = o.option()
-    value_format: StreamFormat | None = o.option()
-    key_schema_id: int | None = o.option()
-    value_schema_id: int | None = o.option()
-    key_schema_full_name: str | None = o.option()
-    value_schema_full_name: str | None = o.option(aliases=("value_avro_schema_full_name",))
-    wrap_single_value: bool | None = o.option()
-    key_delimiter: str | None = o.option()
-    value_delimiter: str | None = o.option()
-    timestamp: str | None = o.option()
-    timestamp_format: str | None = o.option()
-    on_error: Literal["halt", "quarantine", "skip"] = o.option("halt", aliases=("on_invalid",))
-    on_schema_change: Literal["pin", "follow", "halt"] | None = o.option()
-    connection: str | None = o.option()
-    registry: str | None = o.option()
-    confirm: bool = o.option(False)
-
-
-@dataclass(frozen=True, slots=True)
-class CreateStream(s.Create):
-    """CREATE STREAM (columns): a topic whose records are rows that are only added."""
-
-    kind = s.Kind.STREAM
-    columns: tuple[StreamColumn, ...] = ()
-    properties: StreamProperties = StreamProperties()
-
-    def sql(self) -> str:
-        columns = s.block([column.sql() for column in self.columns]) if self.columns else ""
-        return s.clauses(s.words(self.head(), columns), o.print_with_options(self.properties))
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTable(CreateStream):
-    """CREATE TABLE (columns): a topic whose records are rows by their key."""
-
-    kind = s.Kind.TABLE
-
-
-@dataclass(frozen=True, slots=True)
-class CreateStreamAs(s.Create):
-    """CREATE STREAM … AS query: a topic that the query fills."""
-
-    kind = s.Kind.STREAM
-    query: s.Query
-    properties: StreamProperties = StreamProperties()
-    partition_by: tuple[s.Expression, ...] = ()
-
-    def sql(self) -> str:
-        given = o.print_with_options(self.properties)
-        partition_by = ", ".join([expression.text for expression in self.partition_by])
-        return s.clauses(
-            self.head() if given else f"{self.head()} AS",
-            f"{given} AS" if given else "",
-            self.query.text,
-            f"PARTITION BY {partition_by}" if partition_by else "",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTableAs(CreateStreamAs):
-    """CREATE TABLE … AS query."""
-
-    kind = s.Kind.TABLE
-
-
 def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
     exists = s.if_not_exists(cursor, or_replace)
     name = s.object_name(cursor)
@@ -192,48 +93,3 @@ def _at_lone_column(cursor: Cursor) -> bool:
     """Whether a name stands here that is no option and is followed by a comma or a parenthesis."""
     is_option = o.find_rule(MaterializedViewOptions, cursor.token.word) is not None
     return cursor.at_name() and not is_option and cursor.tokens[cursor.index + 1].word in (",", ")")
-
-
-def create_stream(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStreamAs:
-    return _create_stream(cursor, or_replace, CreateStream, CreateStreamAs)
-
-
-def create_table(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStreamAs:
-    return _create_stream(cursor, or_replace, CreateTable, CreateTableAs)
-
-
-def _create_stream(
-    cursor: Cursor, or_replace: bool, plain: type[CreateStream], as_select: type[CreateStreamAs]
-) -> CreateStream | CreateStreamAs:
-    """Read what follows the kind. Columns and AS exclude each other."""
-    exists = s.if_not_exists(cursor, or_replace)
-    name = s.object_name(cursor)
-    columns = _columns(cursor)
-    properties = o.with_options(cursor, StreamProperties)
-    # With AS the query decides the columns.
-    if columns or not cursor.take("AS"):
-        return plain(name, columns, properties, or_replace=or_replace, if_not_exists=exists)
-    query = read_query(cursor, before_partition_by=True)
-    partition_by = cursor.several(read_expression) if cursor.take("PARTITION BY") else ()
-    take_emit_changes(cursor)
-    return as_select(name, query, properties, partition_by, or_replace=or_replace, if_not_exists=exists)
-
-
-def _columns(cursor: Cursor) -> tuple[StreamColumn, ...]:
-    if cursor.at("("):
-        return cursor.in_parentheses(_column)
-    cursor.expecting("(")
-    return ()
-
-
-def _column(cursor: Cursor) -> StreamColumn:
-    """Read a column of a stream or table."""
-    name = cursor.identifier()
-    type_ = s.column_type(cursor)
-    role = cursor.choose(*_ROLES)
-    header: str | None = None
-    if role == "HEADER":
-        cursor.expect("(")
-        header = cursor.string()
-        cursor.expect(")")
-    return StreamColumn(name, type_, role, header)

@@ -32,7 +32,7 @@ PLAIN = tuple(name for name in FORMATS if name not in REGISTERED)
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decoded value. It ``is_loose`` if an absent member and null mean the same."""
+    """A decoded value. ``is_loose`` says that an absent member and null mean the same, as in Protobuf."""
 
     value: Json
     is_loose: bool = False
@@ -48,6 +48,7 @@ class Records:
         self._formats: dict[int, Format] = {}
 
     def format_of(self, schema_id: int) -> Format:
+        """The format of the records that have this schema."""
         self._codec(schema_id)
         return self._formats[schema_id]
 
@@ -129,10 +130,10 @@ def decode_plain(format_: str, data: bytes) -> Json:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidRecord("$", "it is no UTF-8 text") from error
+        raise InvalidRecord("$", "it is not UTF-8 text") from error
     if format_ == "text":
         return text
     try:
         return read_json(text)
     except MalformedSpec as error:
-        raise InvalidRecord("$", "it is no JSON") from error
+        raise InvalidRecord("$", "it is not JSON") from error

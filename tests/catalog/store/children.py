@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change
+from headgate.catalog.changes import Change, apply
 from headgate.catalog.errors import CatalogFull
 from headgate.catalog.store.sqlite import SqliteStore, utc_now
 from headgate.sql.statement import Kind

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import apply
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from tests.catalog.building import START
 from tests.catalog.store.children import child, line, next_commit

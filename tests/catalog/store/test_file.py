@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.catalog.apply import apply
-from headgate.catalog.changes import Change
+from headgate.catalog.changes import Change, apply
 from headgate.catalog.errors import (
     CatalogBusy,
     CatalogDamaged,

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
@@ -23,6 +22,7 @@ from headgate.catalog.changes import (
     ObjectDropped,
     ObjectRenamed,
     TaskStateSet,
+    apply,
 )
 from headgate.catalog.errors import AlreadyExists, CatalogChanged, LedgerMoved, NotUnicode
 from headgate.catalog.objects import DesiredTaskState

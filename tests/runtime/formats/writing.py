@@ -38,8 +38,7 @@ def side(word: SchemaWord, record: Record) -> RecordEncoding:
     match word:
         case "AVRO":
             made = to_avro(record, name="envelope")
-            names = tuple(made.renames.get((name,), name) for name in columns)
-            return RecordEncoding(word, columns, record, json.dumps(made.json), ID, names)
+            return RecordEncoding(word, columns, record, json.dumps(made.json), ID, tuple(made.renames.items()))
         case "JSON SCHEMA":
             return RecordEncoding(word, columns, record, json.dumps(to_json_schema(record)), ID)
         case "PROTOBUF":

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from headgate.schema.docs import DocumentedPart
 from headgate.schema.evolve import changes as c
 from headgate.schema.names import Path, Step
-from headgate.schema.types import Array, Enum, Field, Map, Record, Type
+from headgate.schema.types import Array, DocumentedPart, Enum, Field, Map, Record, Type
 
 
 class _Changes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from typing import cast
 
 import fastavro
@@ -14,7 +13,9 @@ from hypothesis import given, strategies as st
 from headgate.schema.evolve.changes import diff
 from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
-from headgate.schema.formats.avro.write import to_avro
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import to_json
+from headgate.schema.formats.avro.write import next_version, to_avro
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 from tests.laws import examples
@@ -43,16 +44,12 @@ def _evolved(draw: st.DrawFn) -> tuple[Record, Record]:
     return old, Record((*kept, *added))
 
 
-def _schema(record: Record, added: Sequence[tuple[str, ...]]) -> dict[str, object]:
-    return cast(dict[str, object], to_avro(record, name="row", added=added).json)
-
-
 def _read(old: Record, new: Record, value: dict[str, object]) -> dict[str, object]:
-    """A record written with one schema and read with another."""
-    known = {field.name for field in old.fields}
-    added = [(field.name,) for field in new.fields if field.name not in known and field.nullable]
-    writer = fastavro.parse_schema(_schema(old, []))
-    reader = fastavro.parse_schema(_schema(new, added))
+    """A record written with one schema and read with its next version, as sinks publish it."""
+    first, second = (load_tree(to_avro(record, name="row").json) for record in (old, new))
+    writer, reader = (
+        fastavro.parse_schema(cast(dict[str, object], to_json(one))) for one in (first, next_version(first, second))
+    )
     out = io.BytesIO()
     fastavro.schemaless_writer(out, writer, value)
     out.seek(0)

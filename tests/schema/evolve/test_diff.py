@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from headgate.schema.evolve.changes import FieldMoved, FieldRenamed, diff
+from headgate.schema.evolve.changes import FieldMoved, diff
 from headgate.schema.names import print_path
 from headgate.schema.types import Record
 from tests.laws import examples
@@ -86,17 +86,6 @@ DESCRIBED = [
 @pytest.mark.parametrize(("old", "new", "changes"), DESCRIBED)
 def test_the_changes_are(old: str, new: str, changes: list[str]) -> None:
     assert [change.describe() for change in diff(record_type(old), record_type(new))] == changes
-
-
-def test_an_alias_makes_a_rename_of_a_removal_and_an_addition() -> None:
-    old, new = record_type("record(a integer, c text)"), record_type("record(b integer, c text)")
-    assert diff(old, new, aliases={("b",): "a"}) == (FieldRenamed(("a",), "a", "b"),)
-    assert apply(old, diff(old, new, aliases={("b",): "a"})) == new
-
-
-def test_an_alias_of_a_field_that_is_still_there_is_no_rename() -> None:
-    old, new = record_type("record(a integer)"), record_type("record(a integer, b integer)")
-    assert [type(change).__name__ for change in diff(old, new, aliases={("b",): "a"})] == ["FieldAdded"]
 
 
 def test_the_fewest_fields_are_said_to_have_moved() -> None:

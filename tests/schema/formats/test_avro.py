@@ -488,7 +488,7 @@ def test_an_imported_record_keeps_its_full_name_and_is_defined_once() -> None:
 
 def test_an_inner_record_without_namespace_takes_that_around_it() -> None:
     row = Record((Field("id", Integer(), False),), "row")
-    made = to_avro(relation(before=row, after=row), name="ghi", namespace="abc.def").json
+    made = to_avro(relation(before=row, after=row), name="abc.def.ghi").json
     assert json.dumps(made) == (
         '{"type": "record", "name": "ghi", "namespace": "abc.def", "fields": [{"name": "before", "type": '
         '{"type": "record", "name": "row", "fields": [{"name": "id", "type": "int"}]}}, {"name": "after", "type": "row"}]}'
@@ -519,7 +519,7 @@ def test_names_that_avro_does_not_allow_are_changed_and_told() -> None:
     assert made.renames == {(place, sql): name for place in "ab" for sql, name in changed.items()}
 
 
-def test_null_is_the_default_where_asked_and_of_fields_added_later() -> None:
+def test_null_is_the_default_where_asked() -> None:
     type_ = parse_type("record(a integer, b record(c integer, d integer) not null, e integer not null)")
 
     def defaults(**options: object) -> list[str]:
@@ -530,7 +530,6 @@ def test_null_is_the_default_where_asked_and_of_fields_added_later() -> None:
 
     assert defaults() == []
     assert defaults(null_defaults=True) == ["a", "c", "d"]
-    assert defaults(added=[("b", "d"), ("e",)]) == ["d"]
 
 
 @pytest.mark.parametrize("name", ["", "a-b", "1st", "a..b", "é"])
@@ -603,10 +602,10 @@ def test_a_type_comes_back_from_avro(type_: Type) -> None:
 
 # The reference library of Python does not know local-timestamp-micros and reads it as a long, as the standard asks.
 @pytest.mark.filterwarnings("ignore::avro.errors.IgnoredLogicalType")
-@given(records(max_fields=5), st.booleans(), st.none() | st.just("n.s"))
+@given(records(max_fields=5), st.booleans(), st.sampled_from(["envelope", "n.s.envelope"]))
 @examples(25)
-def test_both_avro_libraries_accept_a_generated_schema(type_: Type, null_defaults: bool, namespace: str | None) -> None:
-    schema = to_avro(type_, name="envelope", namespace=namespace, null_defaults=null_defaults).json
+def test_both_avro_libraries_accept_a_generated_schema(type_: Type, null_defaults: bool, name: str) -> None:
+    schema = to_avro(type_, name=name, null_defaults=null_defaults).json
     fastavro.parse_schema(json.loads(json.dumps(schema)))
     avro.schema.parse(json.dumps(schema))
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 
 from headgate.schema import types as t
 from headgate.schema.errors import UnsupportedType
-from headgate.schema.formats.jsonschema import to_json_schema, version as json_version
+from headgate.schema.formats.jsonschema import to_json_schema, write as json_version
 from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf, version as protobuf_version
 from headgate.schema.parse import parse_type
 from tests.laws import examples

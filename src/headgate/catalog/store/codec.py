@@ -28,6 +28,8 @@ from headgate.sql import (
     sinks,
     sources,
     statement,
+    streams,
+    subscribe,
     views,
 )
 from headgate.sql.errors import InvalidStatementJson
@@ -38,7 +40,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 _MODULES = (
     captures, connections, formats, materializations, objects, options, queries,
-    registry_formats, show, sinks, sources, statement, views,
+    registry_formats, show, sinks, sources, statement, streams, subscribe, views,
 )  # fmt: skip
 _NODES: dict[str, type] = {
     cls.__name__: cls

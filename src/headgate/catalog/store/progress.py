@@ -200,3 +200,15 @@ def forget_folder(database: sqlite3.Connection, folder: QuarantineFolder) -> Non
 def _folders(database: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[QuarantineFolder]:
     rows = database.execute("SELECT name, object, task, batch, records FROM quarantine_folders " + where, values)
     return (QuarantineFolder(*row) for row in rows)
+
+
+# The storage of dropped views
+
+
+def read_leaving_views(database: sqlite3.Connection, before: int) -> Iterator[str]:
+    for row in database.execute("SELECT uuid FROM leaving_views WHERE since <= ?", (before,)):
+        yield row[0]
+
+
+def forget_view(database: sqlite3.Connection, uuid: str) -> None:
+    database.execute("DELETE FROM leaving_views WHERE uuid = ?", (uuid,))

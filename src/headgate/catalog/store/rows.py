@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 
-from headgate.catalog.apply import AppliedChange, object_id_of
 from headgate.catalog.catalog import Catalog, build_catalog
-from headgate.catalog.changes import Commit, ObjectCreated, SecretChanged
+from headgate.catalog.changes import AppliedChange, Commit, ObjectCreated, SecretChanged, object_id_of
 from headgate.catalog.history import Entry, Event, describe, event_of
 from headgate.catalog.objects import (
     NO_COMMENT,
@@ -49,6 +48,8 @@ def write_difference(database: sqlite3.Connection, old: Catalog | None, new: Cat
     _delete(database, (i for i in before if new.objects.get(i) is not before[i]))
     _insert(database, (o for o in new.objects.values() if before.get(o.id) is not o))
     for gone in before.keys() - new.objects.keys():
+        if before[gone].kind is Kind.MATERIALIZED_VIEW:
+            _let_leave(database, gone)
         _forget(database, gone)
     _write_secrets(database, {} if old is None else dict(old.secrets), new)
     _write_desired(database, {} if old is None else dict(old.desired), new)
@@ -116,6 +117,12 @@ def _field_comments_text(comments: tuple[FieldComment, ...]) -> str | None:
 
 def _field_comments(text: str | None) -> tuple[FieldComment, ...]:
     return () if text is None else tuple(FieldComment(tuple(path), comment) for path, comment in json.loads(text))
+
+
+def _let_leave(database: sqlite3.Connection, view: int) -> None:
+    """Remember the storage of a dropped view, which is removed later."""
+    now = to_micros(datetime.now(UTC))
+    database.execute("INSERT INTO leaving_views SELECT uuid, ? FROM task_uuids WHERE task = ?", (now, view))
 
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:

@@ -19,9 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from headgate.catalog.apply import apply_each
 from headgate.catalog.catalog import Catalog, empty_catalog
-from headgate.catalog.changes import Change, Commit, SecretChanged
+from headgate.catalog.changes import Change, Commit, SecretChanged, apply_each
 from headgate.catalog.errors import CatalogChanged, CatalogDamaged, CatalogError, CatalogFull
 from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
@@ -306,6 +305,15 @@ class SqliteStore(SqliteReader):
         """Forget a folder that is removed."""
         with self._writing() as database:
             progress.forget_folder(database, folder)
+
+    def leaving_views(self, before: datetime) -> tuple[str, ...]:
+        """The uuids of materialized views that were dropped before this time, and whose storage is to be removed."""
+        return self._all(lambda database: progress.read_leaving_views(database, rows.to_micros(before)))
+
+    def forget_view(self, uuid: str) -> None:
+        """Forget a dropped view whose storage is removed."""
+        with self._writing() as database:
+            progress.forget_view(database, uuid)
 
     def save_mark(self, task: int, mark: Mark) -> None:
         self._grouped(lambda database: progress.write_mark(database, task, mark))

@@ -22,6 +22,7 @@ class Kafka:
     requirements = Requirements(("kafka", "kafka-controller"), memory=600, disk=300, start_timeout=120, stop_timeout=15)
 
     def prepare(self, placement: Placement) -> Commands:
+        """Write the settings. A new data folder must be formatted before the server can use it."""
         private_folder(placement.data, placement.user)
         text = configuration("kafka.properties").format(
             host=LOOPBACK, port=placement.ports[0], controller=placement.ports[1]
@@ -34,12 +35,12 @@ class Kafka:
             return Commands(server)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config=server.properties")
-        # The tool ends before full optimisation pays off.
+        # Only the quick compiler: the tool ends before the optimising one pays off.
         quick = (java[0], "-XX:TieredStopAtLevel=1", *java[1:])
         return Commands(server, setup=Command((*quick, *tool), placement.data, placement.user))
 
     def is_ready(self, placement: Placement) -> bool:
-        """A client is made only when the port is open: it would log and retry in the background."""
+        """Whether the broker answers. A client is made only when the port is open, because it would retry in the background."""
         if not accepts_connections(placement.port):
             return False
         admin = AdminClient({"bootstrap.servers": self.address(placement), "log_level": 0})
@@ -58,6 +59,7 @@ class Kafka:
 
 
 def _java(placement: Placement) -> tuple[str, ...]:
+    """The beginning of both commands: java, its options and the jars. The heap is small, because a world serves one user."""
     scratch = private_folder(placement.data / "tmp", placement.user)
     options = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
     settings = ("-Dlog4j2.configurationFile=log4j2.yaml", f"-Djava.io.tmpdir={scratch}")

@@ -25,6 +25,15 @@ class OptionOfOtherFormat(PlanError, code="PLN-0351"):
     HINT = "Leave the option out."
 
 
+class SchemaIdExcludes(PlanError, code="PLN-0355"):
+    """An option would change the schema that a sink is told to write with by its id."""
+
+    option: str
+    id_option: str
+    MESSAGE = "{option} and {id_option} exclude each other"
+    HINT = "Leave {option} out: records are written with the schema as it is registered."
+
+
 class OptionOfOtherSide(PlanError, code="PLN-0353"):
     """An option for values is written in KEY FORMAT, or one for keys in VALUE FORMAT."""
 

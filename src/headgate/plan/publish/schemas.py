@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from headgate.plan.definitions import RecordEncoding
 from headgate.plan.publish import errors
-from headgate.schema.encodings import type_of_schema
-from headgate.schema.events import change_event
+from headgate.schema.encodings import AFTER, change_event, type_of_schema
 from headgate.schema.formats.avro import write as avro
-from headgate.schema.formats.avro.docs import with_docs_of
+from headgate.schema.formats.avro.published import with_docs_of
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json as avro_json
-from headgate.schema.formats.jsonschema import version as json_version
+from headgate.schema.formats.jsonschema import write as json_schema
 from headgate.schema.formats.jsonschema.write import to_json_schema
 from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf, version as protobuf_version
 from headgate.schema.formats.protobuf.write import is_identifier
+from headgate.schema.names import FieldNames, published_names
 from headgate.schema.render import print_type
-from headgate.schema.types import Bytes, Enum, Json, Record, Text, Type, Uuid, map_named
+from headgate.schema.types import Array, Bytes, Enum, Json, Map, Record, Text, Type, Uuid
 from headgate.schema.written import Resolve, SchemaFormat, WrittenSchema
 from headgate.sql.formats import Formats
 from headgate.sql.registry_formats import RegistryFormat, Side, WriteFormatOptions
@@ -33,17 +33,6 @@ def full_name(options: WriteFormatOptions, side: Side) -> str | None:
     return options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
 
 
-def resolved(record: Record, resolve: Resolve) -> Record:
-    """The record with every type of the catalog replaced by its definition, as the runtime needs it."""
-    found = _resolved(record, resolve)
-    assert isinstance(found, Record)
-    return found
-
-
-def _resolved(type_: Type, resolve: Resolve) -> Type:
-    return map_named(type_, lambda named: _resolved(resolve(named), resolve))
-
-
 def json_schema_side(
     format_: RegistryFormat, side: Side, record: Record, resolve: Resolve, *, as_event: bool = False
 ) -> RecordEncoding:
@@ -54,17 +43,14 @@ def json_schema_side(
     return RecordEncoding("JSON SCHEMA", names, record, json.dumps(schema, ensure_ascii=False), as_event=as_event)
 
 
-def protobuf_side(
-    format_: RegistryFormat, side: Side, record: Record, resolve: Resolve, *, as_event: bool = False
-) -> RecordEncoding:
-    """The side as a message. A FULLNAME is its package and its name."""
+def protobuf_side(format_: RegistryFormat, side: Side, record: Record, *, as_event: bool = False) -> RecordEncoding:
+    """The side as a message, for a record without types by name. A FULLNAME is its package and its name."""
     given = full_name(format_.write_options, side)
     full = NAMES[side] if given is None else given
     if not all(map(is_identifier, full.split("."))):
         raise errors.InvalidMessageName(full, f"{side} FULLNAME")
     package, _, name = full.rpartition(".")
-    whole = resolved(record, resolve)
-    file = to_protobuf(change_event(whole) if as_event else whole, name=name, package=package)
+    file = to_protobuf(change_event(record) if as_event else record, name=name, package=package)
     names = tuple(f.name for f in record.fields)
     return RecordEncoding("PROTOBUF", names, record, print_proto(file), as_event=as_event)
 
@@ -112,7 +98,39 @@ def published_record(schema: WrittenSchema) -> Record:
     return found
 
 
-def next_schema(old: WrittenSchema, new: RecordEncoding, defaults: Record, resolve: Resolve) -> WrittenSchema | None:
+def missing_fields(side: RecordEncoding, schema: WrittenSchema, names: FieldNames) -> tuple[tuple[str, ...], ...]:
+    """The outermost fields of a side that a schema of ours lacks, as SQL names from the column on. ``names`` are those of the
+    schema that differ from SQL."""
+    written: Type = published_record(schema)
+    if side.as_event:
+        after = published_record(schema).field(AFTER)
+        assert after is not None
+        written = after.type
+    return tuple(_missing(side.record, written, dict(names), ()))
+
+
+def _missing(
+    wanted: Type, written: Type, names: Mapping[tuple[str, ...], str], path: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
+    match wanted, written:
+        case Record(), Record():
+            known = {field.name: field for field in written.fields}
+            given = published_names([field.name for field in wanted.fields], path, names)
+            for field, name in zip(wanted.fields, given, strict=True):
+                inner = (*path, field.name)
+                if name in known:
+                    yield from _missing(field.type, known[name].type, names, inner)
+                else:
+                    yield inner
+        case Array(), Array():
+            yield from _missing(wanted.element, written.element, names, path)
+        case Map(), Map():
+            yield from _missing(wanted.value, written.value, names, path)
+        case _:
+            return
+
+
+def next_schema(old: WrittenSchema, new: RecordEncoding, defaults: Record) -> WrittenSchema | None:
     """The next version of a published schema; None if the relation needs no other one.
 
     ``new`` is the side with the schema that it would get today. ``defaults`` are its columns with the defaults of the
@@ -126,11 +144,10 @@ def next_schema(old: WrittenSchema, new: RecordEncoding, defaults: Record, resol
             text = json.dumps(avro_json(tree), ensure_ascii=False) if avro.differs(before, tree) else None
         case SchemaFormat.JSON:
             was, wanted = json.loads(old.text), json.loads(new.schema)
-            made = json_version.next_version(was, wanted, defaults)
-            text = json.dumps(made, ensure_ascii=False) if json_version.differs(was, made) else None
+            made = json_schema.next_version(was, wanted, defaults)
+            text = json.dumps(made, ensure_ascii=False) if json_schema.differs(was, made) else None
         case SchemaFormat.PROTOBUF:
-            whole = resolved(new.record, resolve)
-            text = _next_proto(old.text, change_event(whole) if new.as_event else whole)
+            text = _next_proto(old.text, change_event(new.record) if new.as_event else new.record)
     return None if text is None else replace(old, text=text, id=None)
 
 
@@ -143,7 +160,7 @@ def redocumented(old: WrittenSchema, new: RecordEncoding, defaults: Record) -> W
             tree = with_docs_of(avro.next_version(load_tree(old.text), now, defaults), now)
             text = json.dumps(avro_json(tree), ensure_ascii=False)
         case SchemaFormat.JSON:
-            made = json_version.next_version(json.loads(old.text), json.loads(new.schema), defaults, keep_docs=False)
+            made = json_schema.next_version(json.loads(old.text), json.loads(new.schema), defaults, keep_docs=False)
             text = json.dumps(made, ensure_ascii=False)
         case SchemaFormat.PROTOBUF:
             file, *imported = read_files(old.text)
@@ -158,7 +175,7 @@ def differs(old: WrittenSchema, new: WrittenSchema) -> bool:
         case SchemaFormat.AVRO:
             return avro.differs(load_tree(old.text), load_tree(new.text))
         case SchemaFormat.JSON:
-            return json_version.differs(json.loads(old.text), json.loads(new.text))
+            return json_schema.differs(json.loads(old.text), json.loads(new.text))
         case SchemaFormat.PROTOBUF:
             return protobuf_version.differs(read_files(old.text)[0], read_files(new.text)[0])
 

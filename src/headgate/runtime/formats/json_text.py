@@ -12,7 +12,20 @@ from itertools import groupby
 
 from pyspark.sql import Column, functions as F
 
-from headgate.schema.types import Array, Decimal, Field, Json, Map, Record, Text, Time, Timestamp, TimestampTz, Type
+from headgate.schema.types import (
+    Array,
+    Decimal,
+    Field,
+    Json,
+    Map,
+    Record,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    holds_json,
+)
 
 _NULL = "null"
 
@@ -22,13 +35,13 @@ def json_text(column: Column, type_: Type) -> Column:
     match type_:
         case Json():
             return column
-        case Record() if _holds_json(type_):
+        case Record() if holds_json(type_):
             fields = [(f, column.getField(f.name)) for f in type_.fields]
             return F.when(column.isNotNull(), json_object(fields))
-        case Array() if _holds_json(type_):
+        case Array() if holds_json(type_):
             items = F.transform(column, lambda item: _or_null(item, type_.element))
             return F.concat(F.lit("["), F.array_join(items, ","), F.lit("]"))
-        case Map() if _holds_json(type_):
+        case Map() if holds_json(type_):
             entries = F.transform(F.map_entries(column), lambda entry: _entry(entry, type_.value))
             return F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}"))
         case _:
@@ -39,14 +52,14 @@ def json_text(column: Column, type_: Type) -> Column:
 
 def json_object(fields: Sequence[tuple[Field, Column]]) -> Column:
     """One JSON object of these fields, with a member for NULL too."""
-    if not any(_holds_json(field.type) for field, _ in fields):
+    if not any(holds_json(field.type) for field, _ in fields):
         return _written([(field.name, column, field.type) for field, column in fields])
     return F.concat(F.lit("{"), F.concat_ws(",", *_members(fields)), F.lit("}"))
 
 
 def _members(fields: Sequence[tuple[Field, Column]]) -> Iterator[Column]:
     """The members of an object: those that hold json one by one, those between them together."""
-    for holds, group in groupby(fields, lambda one: _holds_json(one[0].type)):
+    for holds, group in groupby(fields, lambda one: holds_json(one[0].type)):
         if holds:
             for field, column in group:
                 yield F.concat(F.lit(f"{json.dumps(field.name, ensure_ascii=False)}:"), _or_null(column, field.type))
@@ -101,19 +114,5 @@ def _needs(type_: Type) -> bool:
             return _needs(type_.value)
         case Record():
             return any(_needs(f.type) for f in type_.fields)
-        case _:
-            return False
-
-
-def _holds_json(type_: Type) -> bool:
-    match type_:
-        case Json():
-            return True
-        case Array():
-            return _holds_json(type_.element)
-        case Map():
-            return _holds_json(type_.value)
-        case Record():
-            return any(_holds_json(f.type) for f in type_.fields)
         case _:
             return False

@@ -11,8 +11,9 @@ import re
 from pyspark.sql import Column, functions as F
 
 from headgate.runtime.formats.side import NOT_UTF8
-from headgate.schema.encodings import CsvEncoding, RegexEncoding
+from headgate.schema.encodings import CsvEncoding, PrimitiveEncoding, RegexEncoding
 from headgate.schema.formats.regex import group_pattern
+from headgate.schema.types import Bigint, Integer
 
 
 class BytesReader:
@@ -48,8 +49,51 @@ class TextReader(BytesReader):
         return data.cast("string")
 
 
+class PrimitiveReader(BytesReader):
+    """A number in big-endian order. Spark reads whole numbers from hexadecimal digits, and has no way from bytes to a
+    double but through the bits of its parts."""
+
+    def __init__(self, side: PrimitiveEncoding) -> None:
+        self._type = side.type
+        self._length = 4 if isinstance(side.type, Integer) else 8
+
+    def accepts(self, data: Column, decoded: Column) -> Column:
+        return F.length(data) == self._length
+
+    def error(self, data: Column, decoded: Column) -> Column:
+        return F.concat(F.lit("it has "), F.length(data), F.lit(f" bytes, not {self._length}"))
+
+    def value(self, data: Column, decoded: Column) -> Column:
+        number = _signed(data, self._length)
+        if isinstance(self._type, Integer):
+            return number.cast("int")
+        return number if isinstance(self._type, Bigint) else _double(number)
+
+
+def _signed(data: Column, length: int) -> Column:
+    """The bytes as a number in two's complement."""
+    digits = F.hex(data)
+    high = F.conv(F.substring(digits, 1, 8), 16, 10).cast("bigint")
+    signed = F.when(high >= 2**31, high - 2**32).otherwise(high)
+    if length == 4:
+        return signed
+    low = F.conv(F.substring(digits, 9, 8), 16, 10).cast("bigint")
+    return F.shiftleft(signed, 32).bitwiseOR(low)
+
+
+def _double(bits: Column) -> Column:
+    """The number whose IEEE form has these bits."""
+    exponent = F.shiftright(bits, 52).bitwiseAND(F.lit(0x7FF))
+    fraction = bits.bitwiseAND(F.lit(0xFFFFFFFFFFFFF))
+    sign = F.when(bits < 0, F.lit(-1.0)).otherwise(F.lit(1.0))
+    normal = (fraction.bitwiseOR(F.lit(0x10000000000000))).cast("double") * F.pow(F.lit(2.0), exponent - F.lit(1075))
+    small = fraction.cast("double") * F.pow(F.lit(2.0), F.lit(-1022)) * F.pow(F.lit(2.0), F.lit(-52))
+    special = F.when(fraction == 0, sign * F.lit(float("inf"))).otherwise(F.lit(float("nan")))
+    return F.when(exponent == 0x7FF, special).when(exponent == 0, sign * small).otherwise(sign * normal)
+
+
 # Readers whose `decode` computes nothing.
-PLAIN = (BytesReader, TextReader)
+PLAIN = (BytesReader, TextReader, PrimitiveReader)
 NO_MATCH = "the pattern does not match it"
 
 # Takes the place of a delimiter outside of quotes while a line is split. A line that contains it is refused.

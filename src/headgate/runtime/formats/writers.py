@@ -20,9 +20,8 @@ from headgate.runtime.formats.json_text import json_object, json_text
 from headgate.runtime.formats.protobuf_writer import ProtobufEncoder
 from headgate.runtime.formats.write_checks import MISSING as MISSING, NO_SYMBOL as NO_SYMBOL, Check, field_checks
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.names import avro_names
 from headgate.schema.render import spark_identifier
-from headgate.schema.types import Array, Field, Map, Record, Type, map_inner
+from headgate.schema.types import Array, Field, Integer, Map, Record, Type, map_inner
 
 Row: TypeAlias = Mapping[str, Column]
 
@@ -61,6 +60,8 @@ class RecordWriter:
                 return _text(row[fields[0].name], fields[0].type).cast("binary")
             case "BYTES":
                 return row[fields[0].name].cast("binary")
+            case "PRIMITIVE":
+                return _big_endian(row[fields[0].name], fields[0].type)
             case _:
                 assert_never(side.encoding)
 
@@ -93,12 +94,21 @@ _RULES: Mapping[str, rules.Rule] = {
     "JSON": rules.json_rule,
     "TEXT": rules.text_rule,
     "BYTES": rules.bytes_rule,
+    "PRIMITIVE": rules.bytes_rule,
 }
 
 
-def row_of(side: RecordEncoding) -> dict[str, Column]:
-    """The columns of a side, as a frame of the relation has them, without the fields that the side leaves out."""
-    row = {name: F.col(spark_identifier(name)) for name in side.columns}
+def _big_endian(column: Column, type_: Type) -> Column:
+    """A whole number as Kafka's own serialisers write it."""
+    digits = 8 if isinstance(type_, Integer) else 16
+    text = F.lpad(F.right(F.hex(column.cast("bigint")), F.lit(digits)), digits, "0")
+    return F.unhex(text)
+
+
+def row_of(side: RecordEncoding, inside: Column | None = None) -> dict[str, Column]:
+    """The columns of a side, as a frame of the relation has them, or a column of such rows, without the fields that the side
+    leaves out."""
+    row = {name: F.col(spark_identifier(name)) if inside is None else inside.getField(name) for name in side.columns}
     for name in {path[0] for path in side.left_out} & row.keys():
         field = side.record.field(name)
         assert field is not None
@@ -130,28 +140,28 @@ def _text(column: Column, type_: Type) -> Column:
 
 
 def _avro_record(side: RecordEncoding, row: Row) -> Column:
-    """The row as Avro's writer takes it, which finds fields by the names of the schema, at any depth."""
-    names = side.names or side.columns
-    return F.struct(
-        *[
-            _renamed(row[field.name], field.type).alias(name)
-            for field, name in zip(side.record.fields, names, strict=True)
-        ]
-    )
+    """The row as Avro's writer takes it, which finds fields by the names of the schema, at any depth. A cast of records goes
+    by position."""
+    fields = side.record.fields
+    columns = []
+    for field, named in zip(fields, _with_names(side.record, dict(side.renames), ()).fields, strict=True):
+        column = row[field.name]
+        changed = column if named.type == field.type else column.cast(to_spark(_nullable(named.type)))
+        columns.append(changed.alias(named.name))
+    return F.struct(*columns)
 
 
-def _renamed(column: Column, type_: Type) -> Column:
-    """The value with the names of Avro for the fields inside of it. A cast of records goes by position."""
-    valid = _with_avro_names(type_)
-    return column if valid == type_ else column.cast(to_spark(_nullable(valid)))
+def _with_names(record: Record, renames: Mapping[tuple[str, ...], str], path: tuple[str, ...]) -> Record:
+    """The record with the names that its fields have in the schema."""
 
+    def renamed(type_: Type, path: tuple[str, ...]) -> Type:
+        if isinstance(type_, Record):
+            return _with_names(type_, renames, path)
+        return map_inner(type_, lambda inner: renamed(inner, path))
 
-def _with_avro_names(type_: Type) -> Type:
-    if isinstance(type_, Record):
-        names = avro_names([field.name for field in type_.fields])
-        fields = zip(type_.fields, names, strict=True)
-        type_ = replace(type_, fields=tuple(replace(field, name=name) for field, name in fields))
-    return map_inner(type_, _with_avro_names)
+    fields = [(field, (*path, field.name)) for field in record.fields]
+    named = (replace(f, name=renames.get(at, f.name), type=renamed(f.type, at)) for f, at in fields)
+    return replace(record, fields=tuple(named))
 
 
 def _nullable(type_: Type) -> Type:

@@ -66,6 +66,8 @@ class KafkaInput:
         self._record_bytes = 0.0  # of a record, as estimated last
         self._looked_for = 0  # large batches since the estimate, up to LOOK_EVERY
 
+    known_end = None  # a poller asks for it
+
     @property
     def watched(self) -> Watched:
         return Watched(self.reader.cluster, self.reader.topic_name)
@@ -123,7 +125,8 @@ class KafkaInput:
         if end == begin:
             return begin
         self.reader.refresh()
-        if arrived := self.reader.arrived(lambda: self._raw(session, begin, end)):
+        few = distance(begin, end) <= SURE_ROWS
+        if arrived := self.reader.arrived(lambda: self._raw(session, begin, end), few=few):
             raise ReplanNeeded(self.reader.id, arrived)
         return self._end_before_halting_schema(session, begin, end)
 

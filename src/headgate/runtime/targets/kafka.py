@@ -44,6 +44,7 @@ class KafkaTarget:
     takes: frozenset[type[Changes]] = frozenset({Append, Upsert})
     commit: Literal["own", "catalog"] = "catalog"
     atomic = False  # whether the records of a batch become visible together
+    strict = False  # whether a row that cannot be encoded fails its job whatever ON ERROR says
 
     def __init__(self, sink: SinkDefinition, cluster: KafkaCluster) -> None:
         self.sink = sink
@@ -51,6 +52,11 @@ class KafkaTarget:
         self.columns = SinkRecords(sink)
         self.observed: Observation | None = None  # counts the rows that were left out of what was written last
         self._partitions = 0  # 0: not known yet
+
+    @property
+    def keyed(self) -> bool:
+        """Whether a record that is written again replaces the one before it."""
+        return self.sink.envelope == "UPSERT"
 
     def begin(self, epoch: int) -> Ledger | None:
         self._check_topic()
@@ -69,12 +75,17 @@ class KafkaTarget:
 
     def write(self, changes: Changes, batch: Batch, before_commit: Callable[[], None]) -> Written:
         self._check_topic()
-        return self.write_records(self.records(changes, lag(batch.start, batch.end)), batch, before_commit)
+        return self._write(self.records(changes, lag(batch.start, batch.end)), batch, before_commit)
 
     def write_records(
         self, records: DataFrame | None, batch: Batch, before_commit: Callable[[], None] = lambda: None
     ) -> Written:
         """Write the records of a batch, as `write` does; None for a batch that has none."""
+        self._check_topic()
+        return self._write(records, batch, before_commit)
+
+    def _write(self, records: DataFrame | None, batch: Batch, before_commit: Callable[[], None]) -> Written:
+        """Write records to a topic that was checked."""
         if records is None:
             return Written(0)
         if is_armed("in_write", batch.number):
@@ -151,11 +162,11 @@ class KafkaTarget:
         )
 
     def _checked(self, rows: DataFrame, accepts: Column) -> DataFrame:
-        """All rows. Those that cannot be encoded are counted, or fail the job under HALT."""
+        """All rows. Those that cannot be encoded are counted, or fail the job under HALT and while it is `strict`."""
         self.observed = None
         if not self.columns.can_reject:
             return rows
-        if self.sink.on_error == "HALT":
+        if self.strict or self.sink.on_error == "HALT":
             return rows.where(F.when(accepts, F.lit(True)).otherwise(F.raise_error(F.lit(BAD_ROW)).cast("boolean")))
         self.observed = Observation()
         return rows.observe(self.observed, F.count_if(~accepts).alias(REJECTED))

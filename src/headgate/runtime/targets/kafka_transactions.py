@@ -156,10 +156,7 @@ class KafkaTransactions(KafkaTarget):
         rows = limit.rows if self._row_bytes == 0 else min(limit.rows, int(MOST_BYTES / self._row_bytes))
         return Limit(max(1, rows), min(limit.bytes, MOST_BYTES))
 
-    def write_records(
-        self, records: DataFrame | None, batch: Batch, before_commit: Callable[[], None] = lambda: None
-    ) -> Written:
-        self._check_topic()
+    def _write(self, records: DataFrame | None, batch: Batch, before_commit: Callable[[], None]) -> Written:
         if self._known is not None and self._after(batch, self._known) is None:
             return Written(0)
         rows = None if records is None else self._collected(records)

@@ -7,12 +7,11 @@ changes is complete: applied to the old record it gives the new one.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 from headgate.schema import types as t
-from headgate.schema.docs import DocumentedPart
 from headgate.schema.evolve.merge import widen
 from headgate.schema.names import Path, Step, print_path
 from headgate.schema.render import print_field, print_type
@@ -52,7 +51,7 @@ class FieldRemoved(_Change):
 
 @dataclass(frozen=True, slots=True)
 class FieldRenamed(_Change):
-    """`path` is the old one. Without an alias, a renamed field is one removed and another one added."""
+    """`path` is the old one. `diff` sees one field removed and another one added; `renames` finds out that they are one."""
 
     old: str
     new: str
@@ -172,7 +171,7 @@ class TypeRenamed(_Change):
 class DocChanged(_Change):
     """The doc of a field or of a type is new, gone or different."""
 
-    of: DocumentedPart
+    of: t.DocumentedPart
     old: str | None
     new: str | None
 
@@ -188,48 +187,36 @@ Change = (
 )  # fmt: skip
 
 
-Aliases = Mapping[Path, str]
+def diff(old: t.Record, new: t.Record) -> tuple[Change, ...]:
+    """All changes from `old` to `new`, in the order of the new record. Within a record, removals come first."""
+    return tuple(_changes_of_record(old, new, ()))
 
 
-def diff(old: t.Record, new: t.Record, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
-    """All changes from `old` to `new`, in the order of the new record. Within a record, removals come first.
-
-    `aliases` gives the old name of a field by its path in the new record. The paths in the changes are those of the
-    old record, except for added fields.
-    """
-    return tuple(_changes_of_record(old, new, (), (), aliases or {}))
-
-
-def diff_values(old: t.Field, new: t.Field, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
+def diff_values(old: t.Field, new: t.Field) -> tuple[Change, ...]:
     """All changes from one whole value to another, whatever the two are called. The path of the whole value is
     empty."""
-    return tuple(_changes_of_field(old, replace(new, name=old.name), (), (), aliases or {}))
+    return tuple(_changes_of_field(old, new, ()))
 
 
-def _changes_of_record(old: t.Record, new: t.Record, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+def _changes_of_record(old: t.Record, new: t.Record, path: Path) -> Iterator[Change]:
     """The changes of one record: its names, the fields that went, then its fields in their new order."""
     yield from _naming(old, new, path)
     before = {field.name: field for field in old.fields}
-    origin = {f.name: f.name if f.name in before else None for f in new.fields}
-    for name in [name for name, was in origin.items() if was is None]:
-        alias = aliases.get((*new_path, name))
-        if alias in before and alias not in origin.values():
-            origin[name] = alias
-    kept = {name for name in origin.values() if name is not None}
+    after = {field.name for field in new.fields}
+    kept = [field.name for field in new.fields if field.name in before]
     for field in old.fields:
-        if field.name not in kept:
+        if field.name not in after:
             yield FieldRemoved((*path, field.name), field)
-    staying = _in_order(old, [name for name in origin.values() if name is not None])
-    last_kept = max((i for i, field in enumerate(new.fields) if origin[field.name] is not None), default=-1)
+    staying = _in_order(old, kept)
+    last_kept = max((i for i, field in enumerate(new.fields) if field.name in before), default=-1)
     for index, field in enumerate(new.fields):
-        was = origin[field.name]
-        inner = (*new_path, field.name)
-        if was is None:
-            yield FieldAdded((*path, field.name), field, index, index > last_kept)
+        inner = (*path, field.name)
+        if field.name not in before:
+            yield FieldAdded(inner, field, index, index > last_kept)
             continue
-        if was not in staying:
-            yield FieldMoved((*path, was), index)
-        yield from _changes_of_field(before[was], field, (*path, was), inner, aliases)
+        if field.name not in staying:
+            yield FieldMoved(inner, index)
+        yield from _changes_of_field(before[field.name], field, inner)
 
 
 def _in_order(old: t.Record, kept: list[str]) -> frozenset[str]:
@@ -249,31 +236,29 @@ def _in_order(old: t.Record, kept: list[str]) -> frozenset[str]:
     return frozenset(staying)
 
 
-def _changes_of_field(old: t.Field, new: t.Field, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+def _changes_of_field(old: t.Field, new: t.Field, path: Path) -> Iterator[Change]:
     """The changes of a field that both records have."""
-    if old.name != new.name:
-        yield FieldRenamed(path, old.name, new.name)
     yield from _nullability(old.nullable, new.nullable, path)
     if old.doc != new.doc:
-        yield DocChanged(path, DocumentedPart.FIELD, old.doc, new.doc)
-    yield from _changes_of_type(old.type, new.type, path, new_path, aliases)
+        yield DocChanged(path, t.DocumentedPart.FIELD, old.doc, new.doc)
+    yield from _changes_of_type(old.type, new.type, path)
 
 
-def _changes_of_type(old: t.Type, new: t.Type, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+def _changes_of_type(old: t.Type, new: t.Type, path: Path) -> Iterator[Change]:
     """The changes inside a type. Only types of the same kind are compared part by part."""
     if old == new:
         return
     match old, new:
         case t.Record(), t.Record():
-            yield from _changes_of_record(old, new, path, new_path, aliases)
+            yield from _changes_of_record(old, new, path)
         case t.Array(), t.Array():
             inner = (*path, Step.ELEMENT)
             yield from _nullability(old.element_nullable, new.element_nullable, inner)
-            yield from _changes_of_type(old.element, new.element, inner, (*new_path, Step.ELEMENT), aliases)
+            yield from _changes_of_type(old.element, new.element, inner)
         case t.Map(), t.Map():
             inner = (*path, Step.VALUE)
             yield from _nullability(old.value_nullable, new.value_nullable, inner)
-            yield from _changes_of_type(old.value, new.value, inner, (*new_path, Step.VALUE), aliases)
+            yield from _changes_of_type(old.value, new.value, inner)
         case t.Enum(), t.Enum():
             yield from _enums(old, new, path)
         case _:
@@ -309,7 +294,7 @@ def _naming(old: t.Record | t.Enum, new: t.Record | t.Enum, path: Path) -> Itera
     if old.name != new.name:
         yield TypeRenamed(path, old.name, new.name)
     if old.doc != new.doc:
-        yield DocChanged(path, DocumentedPart.TYPE, old.doc, new.doc)
+        yield DocChanged(path, t.DocumentedPart.TYPE, old.doc, new.doc)
 
 
 def _nullability(old: bool, new: bool, path: Path) -> Iterator[Change]:

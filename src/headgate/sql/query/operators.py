@@ -100,18 +100,18 @@ def require_comparable(operator: str, operands: list[Typed]) -> None:
     for other in known:
         if isinstance(other, t.Map):
             raise UnsupportedQuery(f"{operator} on maps", "Compare map_entries or the values by key.")
-        if not _meet(known[0], other):
+        if not _comparable(known[0], other):
             types = print_type(known[0]), print_type(other)
             raise IncompatibleBranches(f"the operands of {operator}", *types)
 
 
-def _meet(left: t.Type, right: t.Type) -> bool:
+def _comparable(left: t.Type, right: t.Type) -> bool:
     """Whether Spark compares values of the two types. It parses a text to compare it with a scalar."""
     if is_text(left) or is_text(right):
         return not isinstance(left, t.Array | t.Map | t.Record) and not isinstance(right, t.Array | t.Map | t.Record)
     if isinstance(left, t.Record) and isinstance(right, t.Record):  # by position, whatever the names
         pairs = zip(left.fields, right.fields, strict=False)
-        return len(left.fields) == len(right.fields) and all(_meet(a.type, b.type) for a, b in pairs)
+        return len(left.fields) == len(right.fields) and all(_comparable(a.type, b.type) for a, b in pairs)
     return common_type(left, right) is not None
 
 
@@ -121,7 +121,7 @@ def matches(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
 
 
 def matches_any_case(visitor: Visitor, node: exp.RegexpILike, scope: Scope) -> Typed:
-    """`~*`, which Spark does not have."""
+    """`~*`: a pattern in any case. Spark has no such operator, so the pattern gets the flag `(?i)`."""
     typed = boolean(visitor.visit(node.this, scope), visitor.visit(node.expression, scope))
     pattern = exp.DPipe(this=text("(?i)"), expression=exp.Paren(this=node.expression.copy()))
     node.replace(exp.RegexpLike(this=node.this.copy(), expression=exp.Paren(this=pattern)))
@@ -293,7 +293,7 @@ def json_access(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
     owner = visitor.visit(inner.this, scope)
     if owner.type is not None and not isinstance(owner.type, t.Json):
         raise NotJson(print_type(owner.type))
-    operand = inner.this.copy()  # read again: a visit may replace its node
+    operand = inner.this.copy()  # read again, because the visit may have replaced the node
     node.replace(part_as_text(operand, steps) if as_text else part_as_json(operand, steps))
     return Typed(t.Text() if as_text else t.Json())
 
@@ -358,7 +358,7 @@ def part_as_json(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
     inside = call(
         "substr", listed, exp.Literal.number(2), exp.Sub(this=_length(listed), expression=exp.Literal.number(2))
     )
-    return _decode_result(_found(document, steps), {"s": inside, "n": _without_marker(found), "z": text("null")})  # fmt: skip
+    return _decode_result(_found(document, steps), {"s": inside, "n": _without_marker(found), "z": text("null")})
 
 
 def _found(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:

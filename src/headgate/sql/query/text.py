@@ -32,10 +32,10 @@ from headgate.text.cursor import Cursor
 from headgate.text.lexer import Token, TokenKind, tokenize
 
 FUNCTION_MARK = "hgf_"
-# Line breaks stay, so that lines of sqlglot's errors are those of the text.
-_NOT_BLANK = re.compile(r"[^\n]")
 TYPE_MARK = "hgt_"
-MAX_DEPTH = 1000
+MAX_DEPTH = 1000  # open parentheses; with_room gives the parsers a stack for as many
+# Comments become blanks. Line breaks stay, so that the line numbers of sqlglot are those of the text.
+_NOT_BLANK = re.compile(r"[^\n]")
 
 # Words before a parenthesis that are grammar, not the name of a function.
 _GRAMMAR_WORDS = """
@@ -236,7 +236,7 @@ def _malformed(error: ParseError, normalised: Normalised) -> HeadgateError:
     if not error.errors:
         return MalformedQuery(str(error).splitlines()[0])
     first = error.errors[0]
-    # line and column are those of the last character of the token that was not understood
+    # Line and column are those of the last character of the token that was not understood.
     lines = normalised.text.split("\n")
     line, column = int(first.get("line") or 1), int(first.get("col") or 1)
     end = sum(len(text) + 1 for text in lines[: line - 1]) + column
@@ -254,7 +254,7 @@ def _reason(first: dict[str, object], highlight: str) -> str:
     return f'{reason} near "{shown}"' if shown and "near" not in reason else reason
 
 
-FRAMES = 60_000  # a level of parentheses takes about 20
+FRAMES = 60_000  # calls inside calls; a level of parentheses takes about 20
 STACK = 512 * 1024 * 1024  # address space only; pages are touched as the stack grows
 _SHALLOW = 40  # levels that fit into an ordinary stack, even if the caller has used much of it
 
@@ -309,7 +309,7 @@ def on_big_stack(work: Callable[[], Result]) -> Result:
 
 @lru_cache(maxsize=4096)
 def is_plain_name(name: str) -> bool:
-    """Whether a query can name a relation so without quotes. Some words are names in statements and none in queries."""
+    """Whether a relation of this name needs no quotes in a query. Some words are names in statements and keywords in queries."""
     try:
         tree = parse(normalise(f"SELECT {name}.a FROM {name}"))
     except HeadgateError:

@@ -13,6 +13,7 @@ from sqlglot.transforms import any_to_exists
 
 from headgate.errors import Span
 from headgate.schema import types as t
+from headgate.schema.render import spark_identifier
 from headgate.sql.query import tree as n
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.scope import Column, FromEntry, call, identifier, notes, text
@@ -297,7 +298,7 @@ def _comparable(type_: t.Type | None, literal: exp.Literal) -> bool:
 
 def _scanned(column: Column, base: Column) -> n.Output:
     """A column of a scan, under its own name in Spark's view."""
-    value = n.Expr(f"`{base.name.replace('`', '``')}`", column.type, column.nullable)
+    value = n.Expr(spark_identifier(base.name), column.type, column.nullable)
     return n.Output(ref_of(column), value, column.origin, column.doc)
 
 

@@ -3,12 +3,17 @@
 `marked_sql` is for a chain of filters and projections: one query that keeps the rows which do not pass, and marks them. A keyed
 target must delete the key of a row that passed before and does not pass any more. It learns that from the mark, without a join
 of the batch with its own result.
+
+`positioned_sql` is for a chain of views: one query that passes on one more column of the source, the position of the record.
+Views do not select that column, so it is added to every node of their trees between the source and the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from headgate.schema.render import spark_identifier
 from headgate.sql.query import tree as n
 from headgate.sql.query.functions import GENERATORS
 
@@ -26,7 +31,7 @@ _JOINS = {
 
 def quoted(ref: n.Ref) -> str:
     """The name of a column in the SQL of a tree."""
-    return f"`{str(ref).replace('`', '``')}`"
+    return spark_identifier(str(ref))
 
 
 def version_name(spark_name: str, version: n.Version) -> str:
@@ -145,7 +150,9 @@ def marked_sql(
     if not plain.keys() >= set(key):
         return None
     for tree, names in views:
-        chosen = [f"{quoted(ref)} AS {_name(name)}" for name, ref in zip(names, n.columns_of(tree), strict=True)]
+        chosen = [
+            f"{quoted(ref)} AS {spark_identifier(name)}" for name, ref in zip(names, n.columns_of(tree), strict=True)
+        ]
         rows = _select([*chosen, mark], _rows(tree, rows, mark))
     return rows
 
@@ -186,9 +193,9 @@ class _Plain:
 
 def _marked(rows: str, columns: Iterable[str], condition: str, uses: Mapping[n.Ref, str], mark: str) -> str:
     """The rows with the mark taken from those for which the condition does not hold. It is evaluated for marked ones only."""
-    below = _select(["*", *(f"{_name(name)} AS {quoted(ref)}" for ref, name in uses.items())], rows)
+    below = _select(["*", *(f"{spark_identifier(name)} AS {quoted(ref)}" for ref, name in uses.items())], rows)
     holds = f"CASE WHEN {mark} THEN coalesce(({condition}), false) ELSE false END AS {mark}"
-    return _select([*map(_name, columns), holds], below)
+    return _select([*map(spark_identifier, columns), holds], below)
 
 
 def _rows(node: n.Node, below: str, mark: str) -> str:
@@ -218,5 +225,56 @@ def _select(items: Iterable[str], below: str) -> str:
     return f"SELECT {', '.join(items)} FROM ({below})"
 
 
-def _name(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"
+_NUMBER = -1  # of the added column; the numbers of the columns of a query begin at 0
+
+
+def positioned_sql(source: str, names: Sequence[str], views: Sequence[View], at: str) -> str | None:
+    """The rows of the last view, with the column ``at`` of its source. ``names`` are the names of the views in Spark, the
+    lowest first; each reads the one before it, and the first one the source. None if a row of a view may come from more
+    than one row below it."""
+    if not views:
+        return f"SELECT * FROM {source}"
+    ref = n.Ref(at, _NUMBER)
+    parts = []
+    for name, (tree, columns) in zip(names, views, strict=True):
+        try:
+            made = _with(tree, ref)
+        except _SeveralRows:
+            return None
+        chosen = [
+            f"{quoted(r)} AS {spark_identifier(column)}" for column, r in zip(columns, n.columns_of(tree), strict=True)
+        ]
+        parts.append(
+            f"{name} AS (SELECT {', '.join([*chosen, f'{quoted(ref)} AS {spark_identifier(at)}'])} FROM ({spark_sql(made)}))"
+        )
+    return f"WITH {', '.join(parts)} SELECT * FROM {names[-1]}"
+
+
+def generates_rows(views: Sequence[View]) -> bool:
+    """Whether a row of the source may give more than one row of the last view."""
+    return any(isinstance(node, n.Generate | n.Join) for tree, _ in views for node in n.walk(tree))
+
+
+class _SeveralRows(Exception):
+    """A row of the node may come from more than one row below it, so it has no position of its own."""
+
+
+def _with(node: n.Node, at: n.Ref) -> n.Node:
+    """The node with one more column."""
+    match node:
+        case n.Scan():
+            scanned = n.Output(at, n.Expr(spark_identifier(at.name)))
+            return replace(node, names=(*node.names, at.name), columns=(*node.columns, scanned))
+        case n.Project():
+            passed = n.Output(at, n.Expr(quoted(at), uses=frozenset({at}), column=at))
+            return replace(node, input=_with(node.input, at), columns=(*node.columns, passed))
+        case n.Filter() | n.Sort() | n.Generate():
+            return replace(node, input=_with(node.input, at))
+        case n.Subquery():
+            below = _with(node.input, at)
+            names = dict(zip(n.columns_of(node.input), node.columns, strict=True))
+            return replace(node, input=below, columns=tuple(names.get(ref, at) for ref in n.columns_of(below)))
+        case n.Join(kind="inner" | "left" | "cross"):
+            return replace(node, left=_with(node.left, at))
+        case _:
+            raise _SeveralRows

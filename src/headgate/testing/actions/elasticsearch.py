@@ -1,18 +1,35 @@
-"""`elasticsearch-verify` and `elasticsearch-mapping`."""
+"""`elasticsearch-execute`, `elasticsearch-verify` and `elasticsearch-mapping`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Sequence
 from decimal import Decimal
 
 import httpx
 
 from headgate.testing.compare import align, as_written, differences
-from headgate.testing.context import Action, Deadline, Invocation, SpecContext
+from headgate.testing.context import Action, Deadline, GiveUp, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed
 from headgate.testing.notation import Json, canonical, equal, is_part, read_json, without_nulls, write_json
 
 PAGE = 1000
+
+
+def execute(call: Invocation, context: SpecContext) -> None:
+    """`elasticsearch-execute`: a request to the server, as somebody else would send it. Only GET and HEAD are tried again."""
+    method, path = call.positional
+    body, status = "\n".join(context.fill(call.body)), call.number("status")
+
+    def attempt(deadline: Deadline) -> None:
+        response = _send(method.upper(), f"{context.elasticsearch}{path}", body.encode() or None, deadline)
+        if response.status_code != status if status is not None else not response.is_success:
+            error = ServiceFailed("elasticsearch", f"status {response.status_code}: {_shortened(response)}")
+            if method.upper() in ("GET", "HEAD"):  # others may have changed something
+                raise error
+            raise GiveUp(error)
+
+    context.eventually(attempt)
 
 
 def verify(call: Invocation, context: SpecContext) -> None:
@@ -98,13 +115,23 @@ def _mapping(index: str, context: SpecContext, deadline: Deadline) -> dict[str, 
 
 def _ask(method: str, url: str, body: object, deadline: Deadline) -> Json:
     """One request. Raises ServiceFailed for any answer but success."""
+    response = _send(method, url, None if body is None else json.dumps(body).encode(), deadline)
+    if not response.is_success:
+        raise ServiceFailed("elasticsearch", _shortened(response))
+    return read_json(response.text)
+
+
+def _send(method: str, url: str, content: bytes | None, deadline: Deadline) -> httpx.Response:
+    headers = {"Content-Type": "application/json"} if content is not None else {}
+    timeout = max(1.0, min(30.0, deadline.left))
     try:
-        response = httpx.request(method, url, json=body, timeout=max(1.0, min(30.0, deadline.left)), trust_env=False)
+        return httpx.request(method, url, content=content, headers=headers, timeout=timeout, trust_env=False)
     except httpx.HTTPError as error:
         raise ServiceFailed("elasticsearch", "it does not answer") from error
-    if not response.is_success:
-        raise ServiceFailed("elasticsearch", " ".join(response.text.split())[:500])
-    return read_json(response.text)
+
+
+def _shortened(response: httpx.Response) -> str:
+    return " ".join(response.text.split())[:500]
 
 
 def _document(call: Invocation, line: str) -> dict[str, Json]:
@@ -158,6 +185,7 @@ def _lines(value: Json) -> tuple[str, ...]:
 
 
 ACTIONS = (
+    Action("elasticsearch-execute", execute, options=("status",), positional=2, body="optional"),
     Action("elasticsearch-verify", verify, required=("index",), options=("sort",), body="optional"),
     Action("elasticsearch-mapping", mapping, required=("index",), options=("exact",), body="required"),
 )

@@ -19,6 +19,7 @@ from headgate.testing.statements import busy_tasks, query
 
 
 def set_(call: Invocation, context: SpecContext) -> None:
+    """`set`: give variables their values. `timeout` also becomes the time-out of the steps that follow."""
     for name, value in call.options.items():
         if name == "timeout":
             context.timeout = read_duration(value)
@@ -42,11 +43,13 @@ def set_from_sql(call: Invocation, context: SpecContext) -> None:
 
 
 def write_file(call: Invocation, context: SpecContext) -> None:
-    _place(call, context).write_text(_body_text(call, context), "utf-8")
+    """`file-write`: a file with the body as its text, in place of an earlier one."""
+    _file_path(call, context).write_text(_body_text(call, context), "utf-8")
 
 
 def append_file(call: Invocation, context: SpecContext) -> None:
-    with _place(call, context).open("a", encoding="utf-8") as file:
+    """`file-append`: add the body to a file."""
+    with _file_path(call, context).open("a", encoding="utf-8") as file:
         file.write(_body_text(call, context))
 
 
@@ -54,7 +57,7 @@ def _body_text(call: Invocation, context: SpecContext) -> str:
     return "".join(f"{line}\n" for line in context.fill(call.body))
 
 
-def _place(call: Invocation, context: SpecContext) -> Path:
+def _file_path(call: Invocation, context: SpecContext) -> Path:
     """The path below `${dir}`. A spec must not write anywhere else."""
     folder = context.folder.resolve()
     path = (folder / call.text("path")).resolve()
@@ -64,8 +67,8 @@ def _place(call: Invocation, context: SpecContext) -> Path:
     return path
 
 
-# Those that work in a project folder; the others know none.
-OF_A_PROJECT = ("apply", "plan", "run", "serve", "sql")
+# The commands with the option --project.
+PROJECT_COMMANDS = ("apply", "plan", "run", "serve", "sql")
 
 _CHECK = re.compile(r"contains: ?(.*)")
 
@@ -94,7 +97,8 @@ def headgate(call: Invocation, context: SpecContext) -> None:
 
 
 def _with_project(arguments: tuple[str, ...], context: SpecContext) -> tuple[str, ...]:
-    if not arguments or arguments[0] not in OF_A_PROJECT or "--project" in arguments:
+    """The arguments with the folder of the spec's project, unless they name another one or the command takes none."""
+    if not arguments or arguments[0] not in PROJECT_COMMANDS or "--project" in arguments:
         return arguments
     return (arguments[0], "--project", str(context.project), *arguments[1:])
 
@@ -158,7 +162,7 @@ def _http_check(response: httpx.Response, status: int, expected: Json) -> None:
     try:
         actual = read_json(response.text)
     except Exception as error:
-        raise StepFailed("the server's answer is no JSON", response.text[:2000]) from error
+        raise StepFailed("the server's answer is not JSON", response.text[:2000]) from error
     if not is_part(expected, actual):
         raise Mismatch("the answer is not the expected one", (write_json(expected),), (write_json(actual),))
 
@@ -168,7 +172,8 @@ def _start_service(call: Invocation, context: SpecContext) -> None:
 
 
 def wait_idle(call: Invocation, context: SpecContext) -> None:
-    """Idle twice in a row, because one look may fall between the commit of a batch and the next look for records."""
+    """`wait-idle`: wait until tasks have nothing to do, twice in a row. The first look may fall between the commit of a batch and
+    the moment in which the engine sees further records."""
     task = call.optional("task")
     idle = 0
 

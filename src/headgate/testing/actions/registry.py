@@ -37,9 +37,9 @@ def verify(call: Invocation, context: SpecContext) -> None:
     """`registry-verify`: the schema of a version, the number of versions, or that there are none."""
     subject = call.text("subject")
     if call.flag("absent"):
-        _look(context, lambda registry: _check_absent(subject, registry))
+        _eventually(context, lambda registry: _check_absent(subject, registry))
     elif (count := call.number("versions")) is not None:
-        _look(context, lambda registry: _check_count(subject, count, registry))
+        _eventually(context, lambda registry: _check_count(subject, count, registry))
     elif not call.body.lines:
         raise call.wrong("lacks its body, the schema; versions=N or absent=true need none")
     else:
@@ -47,15 +47,17 @@ def verify(call: Invocation, context: SpecContext) -> None:
         version = call.optional("version") or "latest"
         if version != "latest":
             call.number("version")
-        _look(context, lambda registry: _check_schema(subject, version, text, registry), call)
+        _eventually(context, lambda registry: _check_schema(subject, version, text, registry), call)
 
 
 def config(call: Invocation, context: SpecContext) -> None:
+    """`registry-config`: set the compatibility level of a subject."""
     with context.registry() as registry:
         registry.set_level(_level(call), call.text("subject"))
 
 
 def verify_config(call: Invocation, context: SpecContext) -> None:
+    """`registry-verify-config`: the compatibility level in effect for a subject."""
     subject, wanted = call.text("subject"), _level(call)
 
     def check(registry: RegistryClient) -> None:
@@ -63,10 +65,12 @@ def verify_config(call: Invocation, context: SpecContext) -> None:
         if found is not wanted:
             raise Mismatch(f'subject "{subject}" has another compatibility level', (wanted.value,), (found.value,))
 
-    _look(context, check)
+    _eventually(context, check)
 
 
-def _look(context: SpecContext, check: Callable[[RegistryClient], None], call: Invocation | None = None) -> None:
+def _eventually(context: SpecContext, check: Callable[[RegistryClient], None], call: Invocation | None = None) -> None:
+    """Repeat a check until it holds or the time is over. With ``call``, `--rewrite` may replace its body."""
+
     def attempt(_: Deadline) -> None:
         with context.registry() as registry:
             check(registry)
@@ -77,7 +81,7 @@ def _look(context: SpecContext, check: Callable[[RegistryClient], None], call: I
 def _check_absent(subject: str, registry: RegistryClient) -> None:
     found = _versions(subject, registry)
     if found:
-        raise Mismatch(f'subject "{subject}" is there', ("no version",), (f"versions {', '.join(map(str, found))}",))
+        raise Mismatch(f'subject "{subject}" exists', ("no version",), (f"versions {', '.join(map(str, found))}",))
 
 
 def _check_count(subject: str, count: int, registry: RegistryClient) -> None:
@@ -104,9 +108,9 @@ def _check_schema(subject: str, version: str, text: str, registry: RegistryClien
             shown = tuple(line for line in found.schema.text.splitlines() if line.strip())
             raise Mismatch(what, tuple(wanted.splitlines()), tuple(actual.splitlines()), shown)
         return
-    expected, there = read_json(text), read_json(found.schema.text)
-    if not equal(expected, there):
-        raise Mismatch(what, _lines(write_json(expected)), _lines(write_json(there)), (write_json(there),))
+    expected, actual_json = read_json(text), read_json(found.schema.text)
+    if not equal(expected, actual_json):
+        raise Mismatch(what, _lines(write_json(expected)), _lines(write_json(actual_json)), (write_json(actual_json),))
 
 
 def _lines(text: str) -> tuple[str, ...]:

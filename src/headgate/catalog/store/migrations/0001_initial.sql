@@ -190,3 +190,9 @@ CREATE TABLE quarantine_folders (
 );
 
 CREATE INDEX quarantine_folders_by_task ON quarantine_folders (task, batch);
+
+-- The storage of materialized views that were dropped, until it is removed from the warehouse.
+CREATE TABLE leaving_views (
+    uuid  TEXT    PRIMARY KEY,  -- of the view's task
+    since INTEGER NOT NULL      -- when it was dropped
+);

@@ -1,32 +1,36 @@
-"""What a schema that was published says about the type that it was made from: names of types, and fields that it lacks."""
+"""What a published schema says about the type that it was made from: the names of its types and fields. And docs of one
+version of a schema on another version."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate.schema import types as t
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.write import Path
-from headgate.schema.names import avro_names
+from headgate.schema.names import published_names
 from headgate.schema.written import Resolve
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """``names`` has the full Avro name of every type of the catalog that the schema defines. Given to `to_avro`, they stay
-    the same when a type is renamed. ``missing`` are the outermost fields of the type that the schema lacks, as SQL names
-    from the outermost record on."""
+    """``names`` has the full Avro name of every type of the catalog that the schema defines, ``fields`` the Avro name of
+    every field by its SQL names from the outermost record on. Given to `to_avro`, they stay the same when a type is renamed
+    and when a column comes later whose name another field has."""
 
     names: Mapping[tuple[str, ...], str]
-    missing: tuple[Path, ...]
+    fields: Mapping[Path, str]
 
 
-def published(type_: t.Type, schema: tree.AvroType, resolve: Resolve) -> Published:
-    """Compare a type with a schema that was generated from an earlier version of it."""
-    walk = _Walk(resolve)
+def published(
+    type_: t.Type, schema: tree.AvroType, resolve: Resolve, renames: Mapping[Path, str] | None = None
+) -> Published:
+    """Compare a type with a schema that was generated from an earlier version of it. ``renames`` are the fields whose Avro
+    names are not their SQL names."""
+    walk = _Walk(resolve, renames or {})
     walk.type(type_, schema, ())
-    return Published(walk.names, tuple(walk.missing))
+    return Published(walk.names, walk.fields)
 
 
 @dataclass(slots=True)
@@ -34,19 +38,18 @@ class _Walk:
     """Walks a type and a schema side by side."""
 
     resolve: Resolve
+    renames: Mapping[Path, str]
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
-    missing: list[Path] = field(default_factory=list)
+    fields: dict[Path, str] = field(default_factory=dict)
 
     def type(self, type_: t.Type, node: tree.AvroType, path: Path) -> None:
         values = tree.values_of(node) if isinstance(node, tree.Union) else (node,)
         node = values[0] if len(values) == 1 else node
         match type_, node:
             case t.Named(parts), _:
-                if parts not in self.names and isinstance(node, tree.Record | tree.Enum):
-                    self.names[parts] = node.name.full
-                    self.type(self.resolve(type_), node, path)
-                elif parts not in self.names:
-                    self.type(self.resolve(type_), node, path)
+                if isinstance(node, tree.Record | tree.Enum):
+                    self.names.setdefault(parts, node.name.full)
+                self.type(self.resolve(type_), node, path)
             case t.Record(), tree.Record():
                 self._record(type_, node, path)
             case t.Array(element), tree.Array():
@@ -58,10 +61,35 @@ class _Walk:
 
     def _record(self, record: t.Record, node: tree.Record, path: Path) -> None:
         known = {member.name: member for member in node.fields}
-        names = avro_names([member.name for member in record.fields])
+        names = published_names([member.name for member in record.fields], path, self.renames)
         for member, name in zip(record.fields, names, strict=True):
-            inner = (*path, member.name)
             if name in known:
+                inner = (*path, member.name)
+                self.fields[inner] = name
                 self.type(member.type, known[name].type, inner)
-            else:
-                self.missing.append(inner)
+
+
+def with_docs_of(node: tree.AvroType, like: tree.AvroType) -> tree.AvroType:
+    """The same schema with the docs of another one, wherever both have the same record, field or enum."""
+    match node, like:
+        case tree.Record(), tree.Record():
+            documented = {member.name: member for member in like.fields}
+            fields = tuple(_field(member, documented.get(member.name)) for member in node.fields)
+            return replace(node, doc=like.doc, fields=fields)
+        case tree.Enum(), tree.Enum():
+            return replace(node, doc=like.doc)
+        case tree.Array(), tree.Array():
+            return replace(node, items=with_docs_of(node.items, like.items))
+        case tree.Map(), tree.Map():
+            return replace(node, values=with_docs_of(node.values, like.values))
+        case tree.Union(branches), _:
+            of = tree.values_of(like)
+            if len(tree.values_of(node)) != 1 or len(of) != 1:
+                return node
+            return tree.Union(tuple(b if tree.is_null(b) else with_docs_of(b, of[0]) for b in branches))
+        case _:
+            return node
+
+
+def _field(member: tree.Field, like: tree.Field | None) -> tree.Field:
+    return member if like is None else replace(member, doc=like.doc, type=with_docs_of(member.type, like.type))

@@ -46,25 +46,22 @@ def to_avro(
     type_: t.Type,
     *,
     name: str,
-    namespace: str | None = None,
     null_defaults: bool = False,
-    added: Collection[Path] = (),
     names: Mapping[Path, str] | None = None,
+    fields: Mapping[Path, str] | None = None,
     resolve: Resolve = unresolved,
 ) -> AvroSchema:
-    """The schema of a type whose outermost record or enum is called ``name``, which may hold the namespace too.
+    """The schema of a type whose outermost record or enum is called ``name``, which may hold a namespace.
 
-    ``null_defaults`` gives every nullable field the default null. The fields in ``added`` always have it, because they
-    came later and old records lack them. A type that is used twice is written where it is used first, so only paths
-    through that position count.
+    ``names`` and ``fields`` are the names that types and fields have in a version that was published before. They stay.
+    ``null_defaults`` gives every nullable field the default null.
     """
-    full = f"{namespace}.{name}" if namespace else name
-    if any(avro_name(part) != part for part in full.split(".")):
-        raise InvalidAvroName(full)
-    given = TypeNames(full, dict(names or {}))
+    if any(avro_name(part) != part for part in name.split(".")):
+        raise InvalidAvroName(name)
+    given = TypeNames(name, dict(names or {}))
     given.reserve(type_, resolve)
-    writer = _Writer(given, null_defaults, frozenset(added), resolve)
-    schema = writer.top(type_, full)
+    writer = _Writer(given, null_defaults, fields or {}, resolve)
+    schema = writer.top(type_, name)
     return AvroSchema(to_json(schema), dict(writer.renames), dict(given.by_type))
 
 
@@ -74,7 +71,7 @@ class _Writer:
 
     names: TypeNames
     null_defaults: bool
-    added: frozenset[Path]
+    fields: Mapping[Path, str]
     resolve: Resolve
     renames: dict[Path, str] = field(default_factory=dict)
     defined: dict[str, tree.Named] = field(default_factory=dict)
@@ -135,26 +132,29 @@ class _Writer:
         """A record. It is known before its fields, as in `tree.Record`."""
         made = tree.Record(Name.of(full), doc=record.doc)
         self._define(made)
-        names = avro_names([member.name for member in record.fields])
         made.fields = tuple(
             self._field(member, name, made.name.space, (*path, member.name), depth)
-            for member, name in zip(record.fields, names, strict=True)
+            for member, name in zip(record.fields, self._names(record, path), strict=True)
         )
         return made
 
+    def _names(self, record: t.Record, path: Path) -> tuple[str, ...]:
+        """The names of a record's fields."""
+        names = [member.name for member in record.fields]
+        return avro_names(names, {name: self.fields[*path, name] for name in names if (*path, name) in self.fields})
+
     def _field(self, member: t.Field, name: str, space: str, path: Path, depth: int) -> tree.Field:
-        """A field, with the default null if it needs one."""
+        """A field. A name that Avro does not allow is noted."""
         if name != member.name:
             self.renames[path] = name
         schema = self._nullable_type(member.type, member.nullable, space, path, depth)
-        defaults_to_null = member.nullable and (self.null_defaults or path in self.added)
-        return tree.Field(name, schema, defaults_to_null, doc=member.doc)
+        return tree.Field(name, schema, member.nullable and self.null_defaults, doc=member.doc)
 
     def _note_renames(self, type_: t.Type, path: Path) -> None:
         """The renames inside a definition that is only referred to here hold below this path too."""
         match self._resolved(type_):
-            case t.Record(fields):
-                for field, name in zip(fields, avro_names([f.name for f in fields]), strict=True):
+            case t.Record(fields) as record:
+                for field, name in zip(fields, self._names(record, path), strict=True):
                     if name != field.name:
                         self.renames[(*path, field.name)] = name
                     self._note_renames(field.type, (*path, field.name))

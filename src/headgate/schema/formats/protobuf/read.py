@@ -15,7 +15,7 @@ from headgate.errors import similar_names
 from headgate.schema import types as t
 from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnknownMessage, UnsupportedType
 from headgate.schema.formats.protobuf.protoc import read_files
-from headgate.schema.formats.protobuf.write import Path, column_of
+from headgate.schema.formats.protobuf.write import Path, columns_of
 from headgate.schema.values import dumps
 from headgate.schema.written import Member, SizeLimit
 
@@ -120,7 +120,8 @@ class _Reader:
         found = self._messages.get(name)
         if found is None or name in outer or name in _WELL_KNOWN:
             return ()
-        return tuple(Member(column_of(f), (), f.number, self._held(f, (*outer, name))) for f in found.proto.field)
+        fields = zip(columns_of(found.proto), found.proto.field, strict=True)
+        return tuple(Member(column, (), f.number, self._held(f, (*outer, name))) for column, f in fields)
 
     def _held(self, field: pb.FieldDescriptorProto, outer: tuple[str, ...]) -> tuple[Member, ...]:
         """The fields of the message that a field holds; of a map, those of its values."""
@@ -137,17 +138,18 @@ class _Reader:
             raise SchemaTooDeep("Protobuf", path)
         found = self._messages[name]
         docs = self._docs_of(found.file)
+        columns = columns_of(found.proto)
         fields = tuple(
-            self._field(found, field, docs.get((*found.path, 2, index)), path, (*outer, name))
-            for index, field in enumerate(found.proto.field)
+            self._field(found, index, columns[index], docs.get((*found.path, 2, index)), path, (*outer, name))
+            for index in range(len(columns))
         )
         return t.Record(fields, name[1:], docs.get(found.path))
 
     def _field(
-        self, owner: _Message, field: pb.FieldDescriptorProto, doc: str | None, path: str, outer: tuple[str, ...]
+        self, owner: _Message, index: int, name: str, doc: str | None, path: str, outer: tuple[str, ...]
     ) -> t.Field:
         """The column of a field. Lists and maps are never null: Protobuf has no such value."""
-        name = column_of(field)
+        field = owner.proto.field[index]
         here = f"{path}.{name}"
         self._size_limit.count(1, here)
         doc = doc or _meta_of(field.options).doc or None

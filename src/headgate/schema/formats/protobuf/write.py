@@ -105,11 +105,13 @@ class _Writer:
     def message(self, record: t.Record, target: _Target) -> pb.DescriptorProto:
         self._comment(target.path, record.doc)
         message = pb.DescriptorProto()
-        names = field_names((column.name for column in record.fields), target.column)
+        before = MessageIndex(target.previous)
+        published = {column: field.name for column, field in before.fields.items()}
+        names = field_names((column.name for column in record.fields), target.column, published)
         spelt = json_names(names)
         if len({json_name(field) for field in names.values()}) < len(names):
             message.options.deprecated_legacy_json_field_conflicts = True  # Otherwise protoc refuses aB beside a_b.
-        draft = _Draft(message, target, MessageIndex(target.previous), {*names.values()}, {})
+        draft = _Draft(message, target, before, {*names.values()}, {})
         for column in record.fields:
             if isinstance(column.type, t.Map):
                 _add_entry(draft, names[column.name], f"{target.column}.{column.name}")
@@ -252,7 +254,7 @@ class MessageIndex:
 
     def __init__(self, message: pb.DescriptorProto | None) -> None:
         self.message = message or pb.DescriptorProto()
-        self.fields = {column_of(field): field for field in self.message.field}
+        self.fields = dict(zip(columns_of(self.message), self.message.field, strict=True))
         self._nested = {nested.name: nested for nested in self.message.nested_type}
 
     def values_of(self, field: pb.FieldDescriptorProto | None) -> pb.FieldDescriptorProto | None:
@@ -380,26 +382,48 @@ def _ascii_upper(text: str) -> str:
     return text.upper() if text.isascii() else text
 
 
-def field_names(columns: Iterable[str], path: str) -> Mapping[str, str]:
-    """The field of each column: the column's own name if it is an identifier, otherwise one made from it."""
+def field_names(columns: Iterable[str], path: str, published: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    """The field of each column: the one in ``published``, otherwise the column's own name if it is an identifier that is
+    free, otherwise a name made from it."""
     named = tuple(columns)
-    taken = {column for column in named if is_identifier(column)}
-    found: dict[str, str] = {}
+    found = {column: field for column, field in (published or {}).items() if column in named}
+    taken = set(found.values())
+    own = {column for column in named if is_identifier(column) and column not in found and column not in taken}
+    taken |= own
     for column in named:
+        if column in found:
+            continue
         if (column.startswith("[") and column.endswith("]")) or "\0" in column:
             why = "a JSON name cannot be in brackets or hold a NUL, and the name is no identifier"
             raise UnsupportedType(f"{path}.{column}", "Protobuf", "column", why)
-        if not is_identifier(column):
+        if column in own:
+            found[column] = column
+        elif is_identifier(column):
+            found[column] = free(column, taken)
+        else:
             made = re.sub(r"[^A-Za-z0-9_]", "_", column)
             made = made if is_identifier(made) and json_name(made) != column else f"x_{made}"
             found[column] = free(made, taken)
-        else:
-            found[column] = column
-    return found
+    return {column: found[column] for column in named}
 
 
-def column_of(field: FieldDescriptorProto) -> str:
-    """The column of a field: its name, or its JSON name if that is written out and is no identifier."""
+def columns_of(message: pb.DescriptorProto) -> tuple[str, ...]:
+    """The columns of a message's fields, in order.
+
+    A column has the name of its field, or the field's JSON name if that is written out and is no identifier. A column that
+    came later, when a field had its name already, is in a field with a number behind the name: `a_b2` with the JSON name
+    `a_b`, beside `a_b` with the JSON name `a-b`.
+    """
+    columns = {field.name: _own_column(field) for field in message.field}
+    for field in message.field:
+        name = field.json_name
+        if columns.get(name, name) != name and re.fullmatch(re.escape(name) + r"\d+", field.name):
+            columns[field.name] = name
+    return tuple(columns.values())
+
+
+def _own_column(field: FieldDescriptorProto) -> str:
+    """The column of a field, without regard to the others."""
     given = field.json_name and field.json_name != json_name(field.name)
     return field.json_name if given and not is_identifier(field.json_name) else field.name
 

@@ -1,0 +1,52 @@
+"""Writes single records to a cluster, as INSERT does. Spark writes the records of sinks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+FLUSH_TIMEOUT = 30.0  # seconds until the broker must have acknowledged all records of a call
+_SETTINGS: Mapping[str, Any] = {
+    "enable.idempotence": True, "linger.ms": 1, "message.timeout.ms": 20_000,
+    # Records go to the same partitions as those of Kafka's own clients, and of Spark.
+    "partitioner": "murmur2_random",
+}  # fmt: skip
+
+Record = tuple[str, bytes | None, bytes | None]
+"""Topic, key and value."""
+
+
+class RecordProducer:
+    """A producer that stays open: the first record over a new one takes up to a second, later ones a few milliseconds."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._producer = Producer({**settings, **_SETTINGS})
+        self._guard = threading.Lock()
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Returns when the broker has acknowledged all records. Raises KafkaException for the first one that failed."""
+        failures: list[KafkaError] = []
+
+        def acknowledged(error: KafkaError | None, _: object) -> None:
+            if error is not None:
+                failures.append(error)
+
+        with self._guard:
+            for topic, key, value in records:
+                self._produce(topic, key, value, acknowledged)
+            left = self._producer.flush(FLUSH_TIMEOUT)
+        if failures:
+            raise KafkaException(failures[0])
+        if left:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def _produce(self, topic: str, key: bytes | None, value: bytes | None, acknowledged: Any) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, on_delivery=acknowledged)
+                return
+            except BufferError:  # its queue is full
+                self._producer.poll(0.1)

@@ -1,0 +1,96 @@
+"""INSERT: rows become records, and the records are written before the statement ends."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.objects import Object
+from headgate.connectors.connections import ConnectionRef, Connections
+from headgate.connectors.kafka_rows import Record
+from headgate.control.sessions import Done, JsonRows, Notice, Result, ResultRows
+from headgate.plan import plans
+from headgate.plan.definitions import RecordEncoding
+from headgate.plan.insert import checked_row, from_result, insert_columns, insert_target, who
+from headgate.plan.writing import written_sides
+from headgate.resolve.statements import kafka_server, topic_name
+from headgate.resolve.stream_errors import RowUnwritable
+from headgate.resolve.streams import read_statement
+from headgate.runtime.formats.given.values import Unwritable
+from headgate.runtime.formats.given.writer import row_writer
+from headgate.sql.streams import CreateStream, CreateStreamAs
+
+Write = Callable[[Mapping[str, Any]], bytes]
+
+
+class Inserts:
+    """Writes rows to the topics of streams and tables."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._writers: dict[tuple[RecordEncoding | None, RecordEncoding], tuple[Write | None, Write]] = {}
+        self._guard = threading.Lock()
+
+    def insert(self, catalog: Catalog, inserts: Sequence[plans.InsertRows]) -> None:
+        """Write the rows of several statements together. Returns when all are acknowledged. All rows are encoded before
+        the first one is sent."""
+        with self._guard:
+            sent = [(insert_target(catalog, one.target), one) for one in inserts]
+            records: dict[ConnectionRef, list[Record]] = {}
+            for target, one in sent:
+                kafka = read_statement(target).kafka
+                made = [(topic_name(kafka), key, value) for key, value in self._records(target, one)]
+                records.setdefault(kafka_server(kafka), []).extend(made)
+            for server, of_server in records.items():
+                if of_server:
+                    self._connections.kafka(catalog, server).write(of_server)
+
+    def insert_results(self, catalog: Catalog, plan: plans.InsertQuery, results: Iterator[Result]) -> Iterator[Result]:
+        """Write the rows of a query as they come. Returns notices of the query, and the number of rows."""
+        target = insert_target(catalog, plan.target)
+        types = {column.name: column.type for column in insert_columns(target, ())}
+        count = 0
+        for result in results:
+            match result:
+                case JsonRows(text):
+                    rows = json.loads(text, parse_float=decimal.Decimal)
+                case ResultRows(found):
+                    rows = found
+                case Notice():
+                    yield result
+                    continue
+                case _:
+                    continue
+            made = [
+                {name: from_result(v, types[name]) for name, v in zip(plan.columns, row, strict=True)} for row in rows
+            ]
+            self.insert(catalog, [plans.InsertRows(target.id, tuple(checked_row(target, row) for row in made))])
+            count += len(made)
+        yield Done(f"INSERT {count}")
+
+    def _records(self, target: Object, insert: plans.InsertRows) -> list[tuple[bytes | None, bytes | None]]:
+        assert isinstance(target.definition, CreateStream | CreateStreamAs)
+        key_side, value_side = written_sides(target.definition)
+        write_key, write_value = self._writer(key_side, value_side)
+        none = {column.name: None for column in target.columns}
+        made: list[tuple[bytes | None, bytes | None]] = []
+        for given in insert.rows:
+            row = {**none, **dict(given)}
+            try:
+                has_key = key_side is not None and any(row[name] is not None for name in key_side.columns)
+                key = write_key(row) if write_key is not None and has_key else None
+                made.append((key, None if insert.deletes else write_value(row)))
+            except Unwritable as wrong:
+                raise RowUnwritable(*who(target), wrong.path, wrong.reason) from None
+        return made
+
+    def _writer(self, key: RecordEncoding | None, value: RecordEncoding) -> tuple[Write | None, Write]:
+        """Kept, because a schema is compiled for them."""
+        known = self._writers.get((key, value))
+        if known is None:
+            known = self._writers[key, value] = (None if key is None else row_writer(key), row_writer(value))
+        return known

@@ -1,0 +1,149 @@
+"""What the runtime is given of a materialization: its fields, and the table or index that they are written to. Data only.
+
+`plan.materializations` resolves the fields of a statement to `TargetField`s, the same for every kind of target. A table and an
+index differ in what they make of them: a table has columns, an index has a mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from headgate.schema.types import Field, Record, Type
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePath:
+    """Where a value is in a row: a column, fields of records in it, and then members of a JSON document.
+
+    ``inside`` is None if the value has a type of its own. Otherwise the value that ``column`` and ``fields`` lead to is read as a JSON text,
+    and ``inside`` are the members and positions that lead on into it; () stands for the whole text, which must be cast.
+    """
+
+    column: str
+    fields: tuple[str, ...] = ()
+    inside: tuple[str, ...] | None = None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """All steps from the row on, as a JSON pointer has them."""
+        return (self.column, *self.fields, *(self.inside or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetField:
+    """A field of a materialization.
+
+    ``type`` is what the target holds. For an object it is a record of the types of ``fields``, which are then not empty.
+    ``path`` is None for an object that only groups its fields, which have paths of their own. ``source`` is the type that the
+    relation has at ``path``; it is json for everything inside a JSON document, whose values are cast one by one.
+    ``native`` is a type in the target's own words. ``key`` marks the fields that hold the key of the relation.
+    """
+
+    name: str
+    path: ValuePath | None
+    type: Type
+    source: Type | None
+    nullable: bool
+    native: str | None = None
+    doc: str | None = None
+    key: bool = False
+    fields: tuple[TargetField, ...] = ()
+
+    def leaves(self, above: tuple[TargetField, ...] = ()) -> Iterator[tuple[tuple[TargetField, ...], TargetField]]:
+        """The fields that hold values, each with the objects around it, the outer ones first."""
+        if not self.fields:
+            yield above, self
+        for field in self.fields:
+            yield from field.leaves((*above, self))
+
+
+Fields: TypeAlias = tuple[TargetField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table and the field that it holds.
+
+    ``field`` is a leaf, or an object that is kept as one jsonb value. ``above`` are the objects around it. ``postgres`` is the type as
+    PostgreSQL writes it, or as the statement gives it with AS.
+    """
+
+    name: str
+    field: TargetField
+    above: Fields
+    postgres: str
+    nullable: bool
+
+    @property
+    def doc(self) -> str | None:
+        return self.field.doc
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """The full name of a table."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+TargetErrorPolicy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
+IncompatibleChange: TypeAlias = Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A table that a materialization writes. ``key`` are the names of its key columns; () for a table that is appended to.
+
+    ``connection`` is the id of the connection. ``adopt`` allows it to write a table that Headgate did not make. ``fields`` are the
+    same as those of ``columns``, as a tree. ``doc`` is the comment on the table.
+    """
+
+    name: str
+    relation: int
+    connection: int
+    table: TableName
+    fields: Fields
+    columns: tuple[TableColumn, ...]
+    key: tuple[str, ...]
+    on_error: TargetErrorPolicy = "HALT"
+    on_incompatible: IncompatibleChange | None = None
+    adopt: bool = False
+    doc: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """An index that a materialization writes. ``key`` are the fields of the row whose values make the `_id`, in the order of the
+    relation's key; () for an append relation, whose documents are identified by the position of their record. ``relation_name`` is
+    what readers of the index are told."""
+
+    name: str
+    relation: int
+    connection: int
+    index: str
+    fields: Fields
+    key: tuple[str, ...]
+    on_error: TargetErrorPolicy = "HALT"
+    on_incompatible: IncompatibleChange | None = None
+    adopt: bool = False
+    doc: str | None = None
+    relation_name: str = ""
+
+    @property
+    def document(self) -> Record:
+        """The type of a document."""
+        return record_of(self.fields)
+
+
+MaterializationDefinition: TypeAlias = TableDefinition | IndexDefinition
+
+
+def record_of(fields: Fields) -> Record:
+    """The fields as one record."""
+    return Record(tuple(Field(f.name, f.type, f.nullable, f.doc) for f in fields))

@@ -1,0 +1,202 @@
+"""Rows of a relation -> rows of a staging table, as columns of Spark.
+
+A value is staged in the type that Arrow has for it, or as text where the binary COPY has no form for its type; the merge casts it to the
+column's type. An int64 that is copied into a numeric column becomes 0 without an error, so nothing is ever copied into the
+types of the target itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from psycopg import sql
+from pyspark.sql import Column, DataFrame, functions as F
+
+from headgate.plan.definitions import PRESENT
+from headgate.plan.target_definitions import TableColumn, TableDefinition, TargetField
+from headgate.runtime.checked_casts import checked_cast
+from headgate.runtime.formats.json_text import json_object
+from headgate.runtime.target_rows import FieldColumns, Leaf, value_at
+from headgate.schema import types as t
+from headgate.schema.formats.postgres import to_postgres
+from headgate.schema.render import spark_identifier
+
+OP, HASH, ROW = "hg_op", "hg_hash", "hg_row"
+WRITE, DELETE, BAD, NOTHING, CHANGED = range(5)
+"""What a staged row means: write it, delete its key, leave it out because it does not fit, ignore it, or delete its key unless it is
+among the others."""
+
+_STAGED: dict[type, str] = {
+    t.Boolean: "boolean", t.Integer: "integer", t.Bigint: "bigint", t.Real: "real", t.Double: "double precision",
+    t.Decimal: "numeric", t.Text: "text", t.Enum: "text", t.CatalogEnum: "text", t.Bytes: "bytea", t.Date: "date",
+    t.Time: "time", t.Timestamp: "timestamp", t.TimestampTz: "timestamptz", t.Uuid: "text",
+}  # fmt: skip
+# pgpq has the wrong type number for lists of timestamptz, and no lists of some others.
+_DIRECT_ELEMENTS = (t.Boolean, t.Integer, t.Bigint, t.Real, t.Double, t.Text, t.Enum)
+# An explicit cast to these cuts what is too long; an assignment refuses it.
+_ASSIGNED = ("varchar", "character", "char", "bpchar")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedColumn:
+    """A column of the staging table and how the merge reads it."""
+
+    column: TableColumn
+    type: str
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def is_checked_text(self) -> bool:
+        """Whether it is a text that the database casts, and may refuse."""
+        return self.type == "text" and self.column.postgres != "text"
+
+    def merged(self, held: str, stage: str = "s") -> sql.Composable:
+        """The expression that gives the value of a column that has the type ``held`` in the table. ``stage`` is the alias of the
+        staging table."""
+        name = sql.Identifier(stage, self.name)
+        final = self.column.postgres
+        if held == "numeric" and final == "double precision":  # it was widened so; a cast would keep 15 digits
+            return sql.SQL("{}::text::numeric").format(name)
+        if not self.type.startswith("text") or final == self.type or final.lower().startswith(_ASSIGNED):
+            return name
+        return sql.SQL("{}::{}").format(name, sql.SQL(final))
+
+
+class TableRows:
+    """The staged rows of one table. Its columns are made when Spark runs."""
+
+    def __init__(self, table: TableDefinition) -> None:
+        self.table = table
+        self.staged = tuple(StagedColumn(column, staged_type(column)) for column in table.columns)
+        self._keys = tuple(one for one in self.staged if one.column.field.key)
+
+    def frame(self, rows: DataFrame, *, marked: bool = False) -> DataFrame:
+        """A staged row for every row of the relation. ``marked`` rows have the column `PRESENT`. A row that does not fit, or that is
+        deleted, has only its key."""
+        every, keys = _Values(self.staged), _Values(self._keys)
+        present = F.col(PRESENT) if marked else F.lit(True)
+        bad_key = keys.fields.problem.isNotNull()
+        op = (
+            F.when(~present & bad_key, F.lit(NOTHING))
+            .when(~present, F.lit(DELETE))
+            .when(every.fields.problem.isNotNull(), F.lit(BAD))
+            .otherwise(F.lit(WRITE))
+        )
+        ready = every.fields.with_documents(rows).withColumn(OP, op)
+        wanted = {True: F.col(OP).isin(WRITE, DELETE) | ((F.col(OP) == BAD) & ~bad_key), False: F.col(OP) == WRITE}
+        values = [
+            F.when(wanted[one.column.field.key], value).alias(one.name)
+            for one, value in zip(self.staged, every.staged, strict=True)
+        ]
+        staged = [F.col(spark_identifier(one.name)) for one in self.staged]
+        return ready.select(*values, F.col(OP)).withColumn(HASH, self._hash(staged))
+
+    def _hash(self, staged: Sequence[Column]) -> Column:
+        """By which a row that the database refuses is found again. Times of day are hashed as text: not every Spark hashes them."""
+        pairs = zip(self.staged, staged, strict=True)
+        return F.xxhash64(*[column.cast("string") if one.type == "time" else column for one, column in pairs])
+
+    def keys(self, changed: DataFrame) -> DataFrame:
+        """A staged row of nothing but the key for every row of a frame that has the key columns of the relation."""
+        keys = _Values(self._keys)
+        op = F.when(keys.fields.problem.isNotNull(), F.lit(NOTHING)).otherwise(F.lit(CHANGED))
+        values = [value.alias(one.name) for one, value in zip(self._keys, keys.staged, strict=True)]
+        return changed.select(*values, op.alias(OP)).distinct()
+
+    def known_keys(self, rows: DataFrame) -> DataFrame:
+        """The keys of all rows of the relation, staged only to find those that it does not have."""
+        return self.keys(rows).withColumn(OP, F.lit(NOTHING))
+
+    def problems(self, rows: DataFrame) -> tuple[DataFrame, Column, Column]:
+        """The rows, what is wrong with each, and the hash of what is staged of it if it fits."""
+        every = _Values(self.staged)
+        return every.fields.with_documents(rows), every.fields.problem, self._hash(every.staged)
+
+
+class _Values:
+    """The values of some columns of a table. ``staged`` has them in the types of the staging table."""
+
+    def __init__(self, columns: Sequence[StagedColumn]) -> None:
+        leaves = [leaf for one in columns for leaf in _leaves(one.column)]
+        self.fields = FieldColumns(leaves)
+        values = iter(self.fields.values)
+        self.staged = [_staged(one, values) for one in columns]
+
+
+def _leaves(column: TableColumn) -> Iterator[Leaf]:
+    for above, leaf in column.field.leaves(column.above):
+        yield Leaf(leaf, above)
+
+
+def _staged(one: StagedColumn, values: Iterator[Column]) -> Column:
+    """The value of a column, made of the next values of leaves."""
+    field = one.column.field
+    if field.fields:
+        return _object(field, values)
+    value = next(values)
+    if one.column.postgres == "jsonb" and field.native is None:
+        return value  # its text already
+    if one.type == "text":
+        return _as_text(value, field.type)
+    if one.type == "text[]" and isinstance(field.type, t.Array):
+        element = field.type.element
+        return F.transform(value, lambda item: _as_text(item, element))
+    return value
+
+
+def _object(field: TargetField, values: Iterator[Column]) -> Column:
+    """An object as JSON text, made of the values of its leaves."""
+    members: list[tuple[t.Field, Column]] = []
+    for inner in field.fields:
+        if inner.fields:
+            members.append((t.Field(inner.name, t.Json()), _object(inner, values)))
+        else:
+            held = t.Json() if to_postgres(inner.type) == "jsonb" else inner.type
+            members.append((t.Field(inner.name, held), next(values)))
+    made = json_object(members)
+    if field.path is None or field.path.inside is not None:
+        return made
+    return F.when(value_at(field.path).isNotNull(), made)
+
+
+def _as_text(value: Column, type_: t.Type) -> Column:
+    """The text of a value as PostgreSQL reads it."""
+    match type_:
+        case t.Text() | t.Enum() | t.Uuid() | t.Json():
+            return value
+        case t.Bytes():
+            return F.concat(F.lit("\\x"), F.hex(value))
+        case t.Real() | t.Double():
+            return value.cast("string")
+        case _:
+            return checked_cast(value, type_, t.Text()).value
+
+
+def staged_type(column: TableColumn) -> str:
+    """The type that a column has in the staging table."""
+    type_ = column.field.type
+    if not isinstance(type_, t.Array) or column.postgres == "jsonb":
+        return "text" if column.field.native is not None else _STAGED.get(type(type_), "text")
+    if column.field.native is None and isinstance(type_.element, _DIRECT_ELEMENTS):
+        return f"{_STAGED[type(type_.element)]}[]"
+    return "text[]"
+
+
+def arrow_rows(frame: DataFrame) -> pa.Table:
+    """The rows of a staged frame on the driver, in types that the binary COPY takes."""
+    table = frame.toArrow()
+    schema = pa.schema([pa.field(f.name, _copied(f.type)) for f in table.schema])
+    return table.cast(schema) if schema != table.schema else table
+
+
+def _copied(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_time64(type_):
+        return pa.time64("us")  # Spark has microseconds, and writes them as nanoseconds
+    if pa.types.is_large_string(type_):
+        return pa.string()
+    return type_

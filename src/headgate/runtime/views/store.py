@@ -1,0 +1,366 @@
+"""The storage of a materialized view: a signed log and a snapshot, both Delta tables on any file system of Hadoop's.
+
+Every batch is one commit of the log: rows with their weight and the number of the batch. The commit's metadata is the ledger
+of the view's task. A commit is fenced by its number (`txnAppId` and `txnVersion`), so that no batch is there twice. The
+snapshot holds the view as it was after some batch. Its rows and those of the log behind it are the view.
+
+Readers pin the version of both tables. A change of the log in another way than by a batch (`compact`) keeps the ledger.
+"""
+
+from __future__ import annotations
+
+import logging
+import string
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote
+
+import orjson
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
+from pyspark.sql.types import DataType, StructField, StructType
+
+from headgate.catalog.positions import dump_positions, load_positions
+from headgate.catalog.tasks import Ledger
+from headgate.plan.definitions import MaterializedDefinition, StoredColumn
+from headgate.schema.render import spark_identifier
+
+log = logging.getLogger(__name__)
+
+WEIGHT, BATCH = "hg_weight", "hg_batch"
+PRESENT = "hg_present"
+# Commits that are looked at for the last one of ours, and then again as many as needed.
+RECENT_COMMITS = 10
+_SAFE = (
+    string.ascii_letters + string.digits + "_!#$&*+-./:<>?@[]^|~"
+)  # characters that Delta takes in the name of a column
+COMPACT_EVERY = 50  # batches after which the log is folded into the snapshot
+# How long files are kept that no present version needs: longer than a query or a batch that has pinned an old version.
+RETENTION_MINUTES = 15
+RETENTION = f"interval {RETENTION_MINUTES} minutes"
+# Every compaction leaves a copy of the view for the time of retention. Those of a large view are farther apart, so that
+# there are never more than two.
+LARGE, LARGE_APART = 100 << 20, RETENTION_MINUTES * 60 / 2  # bytes, seconds
+_PROPERTIES = {
+    "delta.deletedFileRetentionDuration": RETENTION,
+    "delta.logRetentionDuration": RETENTION,
+    "delta.checkpointInterval": "20",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The version of the log after its last batch, and what that batch's commit says. ``ledger`` is None before batch 1."""
+
+    version: int
+    epoch: int
+    ledger: Ledger | None
+
+    @property
+    def number(self) -> int:
+        return 0 if self.ledger is None else self.ledger.number
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A version of the snapshot, and the batch after which the view was so. The log has no changes of batches up to
+    ``trimmed`` any more."""
+
+    version: int
+    number: int
+    trimmed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A state of a view that stays the same however often it is read."""
+
+    head: Head
+    snapshot: Snapshot | None
+
+
+class ViewStore:
+    """The storage of one generation of a view, in one folder. ``grows`` says that rows only come."""
+
+    def __init__(self, folder: str, columns: Sequence[StoredColumn], task: int, *, grows: bool = False) -> None:
+        self.folder = folder.rstrip("/")
+        self.columns = tuple(columns)
+        self._task = task
+        self._grows = grows
+        self._names = [spark_identifier(column.name) for column in columns]
+        self._physical = dict(zip((column.name for column in columns), physical_names(columns), strict=True))
+
+    # the log
+
+    def create(self, session: SparkSession) -> None:
+        """Make the log, unless it exists."""
+        listed = ", ".join(f"{spark_identifier(self._physical[c.name])} {c.type}" for c in self.columns)
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
+        session.sql(
+            f"CREATE TABLE IF NOT EXISTS {_table(self._log)} ({listed}, {WEIGHT} BIGINT, {BATCH} BIGINT) USING delta "
+            f"TBLPROPERTIES ({properties})"
+        )
+
+    def head(self, session: SparkSession) -> Head | None:
+        """The last commit of ours; None if there is no log."""
+        looked = RECENT_COMMITS
+        while (commits := self._history(session, self._log, looked)) is not None:
+            for version, text in commits:
+                if text is not None:
+                    return self._head(version, text)
+            if len(commits) < looked:
+                return Head(commits[0][0], 0, None) if commits else None
+            looked *= 10
+        return None
+
+    def _history(self, session: SparkSession, path: str, most: int) -> list[tuple[int, str | None]] | None:
+        """Versions and metadata of the last commits of a table, the last one first; None if there is no table."""
+        try:
+            rows = session.sql(f"DESCRIBE HISTORY {_table(path)} LIMIT {most}").select("version", "userMetadata")
+            return [(row["version"], row["userMetadata"]) for row in rows.collect()]
+        except AnalysisException as error:
+            if _is_no_table(error):
+                return None
+            raise
+
+    def _head(self, version: int, text: str) -> Head:
+        found = orjson.loads(text)
+        if found["positions"] is None:
+            return Head(version, found["epoch"], None)
+        positions = load_positions(found["positions"])
+        ledger = Ledger(
+            self._task, found["generation"], found["number"], found["epoch"], positions, found["definition"]
+        )
+        return Head(version, found["epoch"], ledger)
+
+    def append(self, rows: DataFrame, ledger: Ledger | None, epoch: int, fence: str) -> None:
+        """Commit rows, which have the stored columns and the weight, with the ledger. ``fence`` identifies the writer's task
+        and generation. Nothing is committed if a batch with this number is there."""
+        number = 0 if ledger is None else ledger.number
+        stored = self._written(rows.withColumn(BATCH, F.lit(number)), BATCH)
+        writer = stored.write.format("delta").mode("append").option("userMetadata", _metadata(ledger, epoch))
+        if ledger is not None:
+            writer = writer.option("txnAppId", fence).option("txnVersion", number)
+        writer.save(self._log)
+
+    def announce(self, session: SparkSession, ledger: Ledger | None, epoch: int) -> None:
+        """A commit without rows, which tells other writers of a larger epoch."""
+        stored = self._written(self.nothing_stored(session).withColumn(BATCH, F.lit(0)), BATCH)
+        writer = stored.write.format("delta").mode("append").option("userMetadata", _metadata(ledger, epoch))
+        writer.save(self._log)
+
+    # reading
+
+    def pin(self, session: SparkSession) -> Pinned | None:
+        """The present state; None if there is no log. The log is looked at first: what a later snapshot holds beyond it is
+        then known by its number, and looked at again."""
+        while (head := self.head(session)) is not None:
+            snapshot = self._snapshot(session)
+            if snapshot is None or snapshot.number <= head.number:
+                return Pinned(head, snapshot)
+        return None
+
+    def _snapshot(self, session: SparkSession) -> Snapshot | None:
+        for version, text in self._history(session, self._kept, RECENT_COMMITS) or ():
+            if text is not None:
+                found = orjson.loads(text)
+                return Snapshot(version, found["number"], found.get("trimmed", 0))
+        return None
+
+    def rows(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
+        """The stored rows, with their weight, after a batch that the log still has; by default the last one."""
+        until = pinned.head.number if number is None else number
+        snapshot = pinned.snapshot
+        begin = 0 if snapshot is None else snapshot.number
+        first, last = min(begin, until), max(begin, until)
+        changes = self._log_rows(session, pinned.head, first, last)
+        if until < begin:
+            changes = changes.withColumn(WEIGHT, -F.col(WEIGHT))
+        if snapshot is None:
+            return self.consolidated(changes)
+        kept = self._read(_at(session, self._kept, snapshot.version))
+        return self.consolidated(kept.unionAll(changes))
+
+    def changes(self, session: SparkSession, head: Head, after: int, until: int) -> DataFrame:
+        """The signed rows of the batches behind ``after`` up to ``until``."""
+        return self.consolidated(self._log_rows(session, head, after, until))
+
+    def _log_rows(self, session: SparkSession, head: Head, after: int, until: int) -> DataFrame:
+        logged = _at(session, self._log, head.version)
+        return self._read(logged.where((F.col(BATCH) > after) & (F.col(BATCH) <= until)))
+
+    def _read(self, table: DataFrame, *more: str) -> DataFrame:
+        """The stored columns of a table of ours, and the weight. A column that came later has its default, and one that was
+        widened is cast."""
+        there = {field.name: field.dataType for field in table.schema.fields}
+        columns = []
+        for column in self.columns:
+            name, wanted = self._physical[column.name], _type(column.type)
+            if name not in there:
+                columns.append(_default(column).alias(column.name))
+            elif there[name] == wanted:
+                columns.append(F.col(spark_identifier(name)).alias(column.name))
+            else:
+                columns.append(F.col(spark_identifier(name)).cast(wanted).alias(column.name))
+        return table.select(*columns, WEIGHT, *more)
+
+    def _written(self, rows: DataFrame, *more: str) -> DataFrame:
+        """Rows under the names that they have in files."""
+        named = [F.col(spark_identifier(name)).alias(physical) for name, physical in self._physical.items()]
+        return rows.select(*named, *(F.col(name).cast("bigint").alias(name) for name in (WEIGHT, *more)))
+
+    def adapt(self, session: SparkSession, head: Head) -> None:
+        """Give the log the columns and types that the view has now. The snapshot gets them with the next compaction. Readers
+        of older versions are not disturbed."""
+        table = _at(session, self._log, head.version)
+        wanted = {self._physical[column.name]: _type(column.type) for column in self.columns}
+        there = {field.name: field.dataType for field in table.schema.fields if field.name not in (WEIGHT, BATCH)}
+        if there == wanted:
+            return
+        log.info("the log of view %s gets other columns", self._task)
+        rows = self._written(self._read(table, BATCH), BATCH)
+        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer.option("userMetadata", _metadata(head.ledger, head.epoch)).save(self._log)
+
+    def consolidated(self, rows: DataFrame) -> DataFrame:
+        """Each row once, with the sum of its weights. Where rows only come, nothing can cancel, so they stay as they are."""
+        if self._grows:
+            return rows
+        return rows.groupBy(*self._names).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
+
+    def visible(self, stored: DataFrame) -> DataFrame:
+        """The columns that the view shows of stored rows, and the weight."""
+        names = [spark_identifier(column.name) for column in self.columns if not column.hidden]
+        shown = stored.where(PRESENT) if any(column.name == PRESENT for column in self.columns) else stored
+        return shown.select(*names, WEIGHT)
+
+    def shown(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
+        """The rows that the view shows, each as often as it is there."""
+        return repeated(self.visible(self.rows(session, pinned, number)))
+
+    def nothing_stored(self, session: SparkSession) -> DataFrame:
+        """No rows, with the stored columns and the weight."""
+        listed = ", ".join(f"CAST(NULL AS {c.type}) AS {spark_identifier(c.name)}" for c in self.columns)
+        return session.sql(f"SELECT {listed}, CAST(0 AS BIGINT) AS {WEIGHT} WHERE false")
+
+    def nothing(self, session: SparkSession) -> DataFrame:
+        """No rows, with the columns that the view shows."""
+        columns = [column for column in self.columns if not column.hidden]
+        return session.createDataFrame([], ", ".join(f"{spark_identifier(c.name)} {c.type}" for c in columns))
+
+    # compaction
+
+    def is_large(self, session: SparkSession) -> bool:
+        """Whether the snapshot is larger than LARGE."""
+        row = session.sql(f"DESCRIBE DETAIL {_table(self._kept)}").select("sizeInBytes").first()
+        return row is not None and row["sizeInBytes"] > LARGE
+
+    def compact(self, session: SparkSession, pinned: Pinned, needed: int | None = None) -> None:
+        """Write the view after its last batch as the snapshot, and remove what the snapshot before had of the log.
+
+        A reader that has seen the snapshot before finds all it needs in the log. ``needed`` is the last batch that all tasks
+        which read the log have read: what comes after it stays.
+        """
+        number = pinned.head.number
+        rows = self._written(self.rows(session, pinned).coalesce(1))
+        before = 0 if pinned.snapshot is None else pinned.snapshot.number
+        before = before if needed is None else min(before, needed)
+        metadata = orjson.dumps({"number": number, "trimmed": before}).decode()
+        writer = rows.write.format("delta").mode("overwrite").option("userMetadata", metadata)
+        writer = writer.option("overwriteSchema", "true")
+        for name, value in _PROPERTIES.items():
+            writer = writer.option(name, value)
+        writer.save(self._kept)
+        session.sql(f"DELETE FROM {_table(self._log)} WHERE {BATCH} <= {before}")
+        for path in (self._log, self._kept):
+            session.sql(f"VACUUM {_table(path)}")
+
+    @property
+    def _log(self) -> str:
+        return f"{self.folder}/log"
+
+    @property
+    def _kept(self) -> str:
+        return f"{self.folder}/snapshot"
+
+
+def view_store(view: MaterializedDefinition, folder: str) -> ViewStore:
+    """The storage of a view in a folder."""
+    return ViewStore(folder, view.stored, view.id, grows=view.stored_grows)
+
+
+def each_once(signed: DataFrame) -> DataFrame:
+    """The same bag with the weights 1 and -1 only, which is what the queries of views expect."""
+    weights = F.array_repeat(F.signum(WEIGHT).cast("int"), F.abs(WEIGHT).cast("int"))
+    names = [spark_identifier(name) for name in signed.columns if name != WEIGHT]
+    return signed.select(*names, F.explode(weights).alias(WEIGHT))
+
+
+def repeated(signed: DataFrame) -> DataFrame:
+    """Rows as often as they are there."""
+    return each_once(signed.where(F.col(WEIGHT) > 0)).drop(WEIGHT)
+
+
+def remove_folder(session: SparkSession, folder: str) -> None:
+    """Spark has one public way to remove a folder of any file system: to drop a database that lies in it."""
+    name = f"headgate_leaving_{uuid.uuid4().hex}"
+    path = folder.replace("\\", "\\\\").replace("'", "\\'")
+    session.sql(f"CREATE DATABASE {name} LOCATION '{path}'")
+    session.sql(f"DROP DATABASE {name} CASCADE")
+
+
+def physical_names(columns: Sequence[StoredColumn]) -> list[str]:
+    """The names of columns in files: Delta refuses some characters, and names that differ only in case."""
+    names: list[str] = []
+    for column in columns:
+        name = quote(column.name, safe=_SAFE)
+        while name.lower() in {known.lower() for known in names}:
+            name += "%"
+        names.append(name)
+    return names
+
+
+@lru_cache(maxsize=1024)
+def _type(ddl: str) -> DataType:
+    """A type from the words of Spark. PySpark asks the JVM for most."""
+    return DataType.fromDDL(ddl)
+
+
+def _default(column: StoredColumn) -> Column:
+    """The value of a column in rows that were stored before it came."""
+    if column.default is None:
+        return F.lit(None).cast(_type(column.type))
+    parsed = F.from_json(F.lit(f'{{"v": {column.default}}}'), StructType([StructField("v", _type(column.type))]))
+    return parsed.getField("v")
+
+
+def _table(path: str) -> str:
+    return f"delta.{spark_identifier(path)}"
+
+
+def _at(session: SparkSession, path: str, version: int) -> DataFrame:
+    return session.read.format("delta").option("versionAsOf", version).load(path)
+
+
+def _metadata(ledger: Ledger | None, epoch: int) -> str:
+    if ledger is None:
+        return orjson.dumps({"epoch": epoch, "positions": None}).decode()
+    found = {
+        "generation": ledger.generation,
+        "number": ledger.number,
+        "epoch": epoch,
+        "positions": dump_positions(ledger.positions),
+        "definition": ledger.definition,
+    }
+    return orjson.dumps(found).decode()
+
+
+def _is_no_table(error: AnalysisException) -> bool:
+    """Whether Delta says that there is no table in a folder."""
+    return error.getCondition() in (
+        "DELTA_MISSING_DELTA_TABLE",
+        "DELTA_TABLE_ONLY_OPERATION",
+        "DELTA_PATH_DOES_NOT_EXIST",
+    )

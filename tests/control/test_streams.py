@@ -1,0 +1,231 @@
+"""Streams and tables over a real catalog and a real registry: what is registered, what is written, and what a failure leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.catalog.errors import CatalogFull
+from headgate.catalog.store.sqlite import SqliteStore
+from headgate.registry.client import RegistryClient
+from headgate.registry.errors import (
+    IncompatibleSchema,
+    NotAllowed,
+    RegistryError,
+    RegistryFailed,
+    RegistryUnreachable,
+    UnknownReference,
+    WrongCredentials,
+)
+from headgate.registry.schemas import Reference, Schema
+from headgate.resolve.stream_errors import InsertFollows, InsertTypeDiffers, RowUnwritable, SchemaGotOtherId
+from headgate.schema.errors import RecursiveSchema
+from tests.control.scripts import Shell
+
+pytestmark = pytest.mark.unit
+
+ORDER = '{"type": "record", "name": "o", "fields": [{"name": "Id", "type": "long"}, {"name": "n", "type": "int", "default": 7}]}'
+BY_ID = "CREATE STREAM s WITH (kafka_topic = 't', partitions = 1, value_format = 'avro', value_schema_id = {id}{more})"
+
+
+@pytest.fixture(autouse=True)
+def no_subjects(sql: Shell) -> None:
+    """All tests share one registry."""
+    for subject in reversed(sql.registry.subjects()):
+        sql.registry.delete_subject(subject)
+
+
+def test_rows_are_written_with_the_given_id_and_the_defaults_of_the_schema(sql: Shell) -> None:
+    id_ = sql.subject("given", ORDER)
+    sql.run(BY_ID.format(id=id_, more=""))
+    assert sql.tags('INSERT INTO s ("Id") VALUES (1), (2); INSERT INTO s VALUES (3, 4)') == ["INSERT 2", "INSERT 1"]
+    frame = b"\x00" + id_.to_bytes(4, "big")
+    assert sql.connections.cluster.written == [
+        ("t", None, frame + b"\x02\x0e"), ("t", None, frame + b"\x04\x0e"), ("t", None, frame + b"\x06\x08"),
+    ]  # fmt: skip
+    assert sql.registry.latest("t-value").schema_id == id_
+
+
+def test_a_stream_and_its_rows_are_made_in_one_script(sql: Shell) -> None:
+    sql.run(
+        "CREATE TABLE t (k bigint PRIMARY KEY, a text) WITH (kafka_topic = 't', partitions = 1, key_format = 'kafka', value_format = 'avro');"
+        "INSERT INTO t VALUES (1, 'x'); INSERT INTO t (k) VALUES (1)"
+    )
+    (_, key, value), (_, other, nothing) = sql.connections.cluster.written
+    assert (key, other, nothing) == (b"\x00\x00\x00\x00\x00\x00\x00\x01",) * 2 + (None,)
+    assert value is not None
+    assert value[:5] == b"\x00" + sql.registry.latest("t-value").schema_id.to_bytes(4, "big")
+
+
+def test_a_stream_by_inference_reads_what_an_earlier_statement_of_the_script_registers(sql: Shell) -> None:
+    sql.run(
+        "CREATE STREAM a (x int, y text) WITH (kafka_topic = 't', partitions = 1, value_format = 'avro');"
+        "CREATE STREAM b WITH (kafka_topic = 't', value_format = 'avro')"
+    )
+    assert [row[0] for row in sql.rows("DESCRIBE b")] == ["x", "y"]
+
+
+def test_a_row_that_cannot_be_written_writes_nothing_of_its_statements(sql: Shell) -> None:
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more=""))
+    error = sql.failure('INSERT INTO s ("Id") VALUES (1); INSERT INTO s (n) VALUES (1)')
+    assert isinstance(error, RowUnwritable)
+    assert error.path == "$.Id"
+    assert sql.connections.cluster.written == []
+
+
+def test_a_subject_that_has_an_incompatible_schema_refuses_another_stream(sql: Shell) -> None:
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more=""))
+    other = sql.subject("other", '{"type": "record", "name": "o", "fields": [{"name": "Id", "type": "string"}]}')
+    error = sql.failure(BY_ID.format(id=other, more="").replace("STREAM s", "STREAM u"))
+    assert isinstance(error, IncompatibleSchema)
+    assert error.subject == "t-value"
+
+
+@pytest.mark.parametrize("fails", ["register", "commit"])
+def test_a_failure_takes_back_the_topic_and_the_schemas(
+    sql: Shell, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    ids = sql.subject("k", '"string"'), sql.subject("given", ORDER)
+    text = (
+        f"CREATE TABLE s WITH (kafka_topic = 't', partitions = 1, format = 'avro', key_schema_id = {ids[0]},"
+        f" value_schema_id = {ids[1]})"
+    )
+    with monkeypatch.context() as patched:
+        if fails == "commit":
+            patched.setattr(SqliteStore, "commit", _raising(CatalogFull("catalog.db")))
+        else:
+            real = RegistryClient.register
+
+            def register(self: RegistryClient, subject: str, schema: Schema) -> int:
+                if subject == "t-value":
+                    raise RegistryUnreachable("http://registry", "no answer")
+                return real(self, subject, schema)
+
+            patched.setattr(RegistryClient, "register", register)
+        sql.failure(text)
+    assert "t" not in sql.topics
+    assert [name for name in sql.registry.subjects() if name.startswith("t-")] == []
+    sql.run(text)
+    assert [name for name in sql.registry.subjects() if name.startswith("t-")] == ["t-key", "t-value"]
+
+
+def _raising(error: Exception) -> Any:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_a_registry_that_gives_another_id_is_told_and_nothing_stays(
+    sql: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = sql.subject("given", ORDER)
+    real = RegistryClient.register
+    monkeypatch.setattr(RegistryClient, "register", lambda self, subject, schema: real(self, subject, schema) + 1)
+    error = sql.failure(BY_ID.format(id=id_, more=""))
+    assert isinstance(error, SchemaGotOtherId)
+    assert (error.id, error.found) == (id_, id_ + 1)
+    assert "t-value" not in sql.registry.subjects()
+
+
+def test_schemas_with_references_are_registered_with_them(sql: Shell) -> None:
+    sql.registry.register(
+        "inner", Schema('{"type": "record", "name": "inner", "fields": [{"name": "x", "type": "int"}]}')
+    )
+    outer = Schema(
+        '{"type": "record", "name": "outer", "fields": [{"name": "i", "type": "inner"}]}',
+        references=(Reference("inner", "inner", 1),),
+    )
+    id_ = sql.registry.register("outer", outer)
+    sql.run(BY_ID.format(id=id_, more="") + "; INSERT INTO s VALUES (STRUCT(x := 5))")
+    assert sql.connections.cluster.written == [("t", None, b"\x00" + id_.to_bytes(4, "big") + b"\x0a")]
+    assert sql.registry.latest("t-value").schema.references == outer.references
+
+
+def test_a_recursive_schema_is_refused_with_its_path(sql: Shell) -> None:
+    id_ = sql.subject(
+        "given", '{"type": "record", "name": "tree", "fields": [{"name": "left", "type": ["null", "tree"]}]}'
+    )
+    assert isinstance(sql.failure(BY_ID.format(id=id_, more="")), RecursiveSchema)
+    assert "t" not in sql.topics
+
+
+def test_a_schema_whose_reference_is_gone_is_refused(sql: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = sql.subject("given", ORDER)
+    gone = Schema(ORDER, references=(Reference("inner", "nowhere", 1),))
+    monkeypatch.setattr(RegistryClient, "schema_by_id", lambda *_: gone)
+    assert isinstance(sql.failure(BY_ID.format(id=id_, more="")), UnknownReference)
+
+
+def test_describe_extended_shows_both_schemas_side_by_side(sql: Shell) -> None:
+    id_ = sql.subject("given", ORDER)
+    sql.run(f"CREATE STREAM src (\"Id\" bigint) WITH (kafka_topic = 'src', partitions = 1, value_format = 'json');"
+            f"CREATE STREAM s WITH (kafka_topic = 't', value_format = 'avro', value_schema_id = {id_}) AS SELECT \"Id\" FROM src")  # fmt: skip
+    found = {str(name): value for name, value in sql.rows("DESCRIBE EXTENDED s")}
+    assert found["topic"] == "t"
+    assert found["value schema id"] == id_
+    assert found["value subject"] == "t-value"
+    assert found["value full name"] == "o"
+    assert found["value field Id"] == "bigint | bigint not null"
+    assert found["value field n"] == "no column | integer not null default 7"
+
+
+def test_drop_delete_topic_deletes_the_topic_and_its_subjects(sql: Shell) -> None:
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more="") + "; DROP STREAM s DELETE TOPIC")
+    assert "t" not in sql.topics
+    assert "t-value" not in sql.registry.subjects()
+
+
+def test_a_query_is_inserted_by_position_and_type(sql: Shell) -> None:
+    sql.run(
+        "CREATE STREAM a (x int, y text) WITH (kafka_topic = 'a', partitions = 1, value_format = 'json');"
+        "CREATE STREAM b (z bigint, w text) WITH (kafka_topic = 'b', partitions = 1, value_format = 'json')"
+    )
+    assert sql.tags("INSERT INTO b (w) SELECT y FROM a") == ["INSERT 1"]  # the shell answers with the text of the query
+    assert sql.connections.cluster.written == [("b", None, b'{"z":null,"w":"SELECT y FROM a"}')]
+    assert isinstance(sql.failure("INSERT INTO b SELECT y, x FROM a"), InsertTypeDiffers)
+    assert isinstance(sql.failure("INSERT INTO b SELECT x, y FROM a EMIT CHANGES"), InsertFollows)
+
+
+def test_show_create_of_a_stream_runs_again(sql: Shell) -> None:
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more=", on_error = 'skip'"))
+    ((_, text),) = sql.rows("SHOW CREATE STREAM s")
+    sql.run("DROP STREAM s")
+    sql.run(str(text))
+    assert sql.rows("SHOW CREATE STREAM s") == [("s", text)]
+
+
+def test_planning_a_thousand_inserts_asks_nobody_outside(sql: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more=""))
+    monkeypatch.setattr(RegistryClient, "schema_by_id", _raising(AssertionError("the registry is asked")))
+    sql.run(";".join(f"INSERT INTO s VALUES ({n}, {n})" for n in range(1000)))
+    assert len(sql.connections.cluster.written) == 1000
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WrongCredentials("http://registry", "ann"),
+        NotAllowed("http://registry", "read schema 1", "ann"),
+        RegistryFailed("http://registry", "read schema 1", 500, "broken"),
+        RegistryUnreachable("http://registry", "no answer in time"),
+    ],
+)
+def test_what_is_wrong_with_the_registry_is_told_apart(
+    sql: Shell, monkeypatch: pytest.MonkeyPatch, error: RegistryError
+) -> None:
+    monkeypatch.setattr(RegistryClient, "schema_by_id", _raising(error))
+    assert type(sql.failure(BY_ID.format(id=1, more=""))) is type(error)
+    assert "t" not in sql.topics
+
+
+def test_formats_are_written_in_any_case_and_a_schema_may_have_two_thousand_fields(sql: Shell) -> None:
+    fields = ", ".join(f'{{"name": "f{n}", "type": ["null", "int"], "default": null}}' for n in range(2000))
+    id_ = sql.subject("given", f'{{"type": "record", "name": "o", "fields": [{fields}]}}')
+    sql.run(
+        f"CREATE STREAM s WITH (KAFKA_TOPIC = 't', PARTITIONS = 1, VALUE_FORMAT = 'AVRO', VALUE_SCHEMA_ID = {id_});"
+        "INSERT INTO s (f1999) VALUES (1)"
+    )
+    ((_, _, value),) = sql.connections.cluster.written
+    assert value == b"\x00" + id_.to_bytes(4, "big") + bytes(1999) + b"\x02\x02"

@@ -1,0 +1,206 @@
+"""CREATE MATERIALIZED VIEW: how each query is kept, what is refused, and what the task of a view gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.catalog.errors import WrongKind
+from headgate.catalog.names import DEFAULT_PATH
+from headgate.catalog.objects import DesiredTaskState, Growth
+from headgate.control.definitions import select_definition, task_definition
+from headgate.control.view_tasks import view_task_definition
+from headgate.errors import HeadgateError
+from headgate.plan.definitions import MaterializedDefinition, SinkDefinition
+from headgate.plan.errors import NotSupportedYet, ReplacementBreaks
+from headgate.plan.materialized_views import kept_view
+from headgate.plan.plans import ChangeCatalog, RunQuery
+from headgate.plan.view_errors import (
+    AssertedColumnUnknown,
+    ColumnNameReserved,
+    OldRowsNeeded,
+    ViewNotDetermined,
+    ViewNotStable,
+)
+from headgate.plan.views import query_dependencies, view_columns
+from headgate.sql.statement import Query
+from tests.plan.planning import Planning, record
+
+pytestmark = pytest.mark.unit
+
+AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+
+
+@pytest.fixture
+def world() -> Planning:
+    world = Planning()
+    world.topic("t", key=record("k", ("id", "long")), value=record("v", ("item", "string"), ("price", "int")))
+    world.do(
+        f"CREATE SOURCE orders FROM KAFKA CONNECTION kafka (TOPIC 't') {AVRO} ENVELOPE UPSERT;"
+        f"CREATE SOURCE clicks FROM KAFKA CONNECTION kafka (TOPIC 't') {AVRO} INCLUDE KEY;"
+    )
+    return world
+
+
+def create(world: Planning, query: str) -> ChangeCatalog:
+    (made,) = world.do(f"CREATE MATERIALIZED VIEW m AS {query}")
+    return made
+
+
+def refused(world: Planning, statement: str) -> HeadgateError:
+    with pytest.raises(HeadgateError) as raised:
+        world.do(statement)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("query", "growth"),
+    [
+        ("SELECT item, price + 1 AS more FROM clicks WHERE price > 0", Growth.APPEND),
+        ("SELECT item, count(*) AS n, sum(price) AS s, max(price) AS most FROM clicks GROUP BY item", Growth.KEYED),
+        ("SELECT id, item FROM orders WHERE price > 0", Growth.KEYED),
+        ("SELECT 'text' AS c1", Growth.APPEND),
+    ],
+)
+def test_a_view_that_needs_no_old_rows_is_kept_by_its_changes(world: Planning, query: str, growth: Growth) -> None:
+    made = create(world, query)
+    view = world.named("m")
+    assert made.notices == ('materialized view "m" is kept by the changes of what it reads',)
+    assert view.growth is growth
+    assert world.catalog.desired[view.id] is DesiredTaskState.RUNNING
+    task = view_task_definition(world.catalog, view)
+    assert task.view.appends is (growth is Growth.APPEND)
+    assert task.view.key == (tuple(c.name for c in view.columns if c.key) if growth is Growth.KEYED else None)
+
+
+def test_a_view_over_views_may_need_their_old_rows(world: Planning) -> None:
+    create(world, "SELECT * FROM orders")
+    (made,) = world.do("CREATE MATERIALIZED VIEW l AS SELECT m.id, o.item FROM m LEFT JOIN m AS o ON o.price = m.id")
+    (text,) = made.notices
+    assert text.startswith('materialized view "l" is computed anew with every batch, because of left join:')
+    task = view_task_definition(world.catalog, world.named("l"))
+    assert [(read.relation, read.version) for read in task.reads] == [(world.named("m").id, "now")]
+    assert task.stored_name is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "source"),
+    [
+        ("SELECT c.id FROM clicks AS c JOIN clicks AS d ON c.id = d.price", "clicks"),
+        ("SELECT item, count(*) AS n FROM orders GROUP BY item", "orders"),
+        ("SELECT item FROM orders", "orders"),
+        ("SELECT id FROM clicks WHERE price > (SELECT avg(price) FROM clicks)", "clicks"),
+        ("SELECT id FROM clicks WHERE price > (SELECT max(n) FROM v)", "clicks"),
+    ],
+)
+def test_a_view_that_needs_old_rows_of_a_topic_reads_a_stored_copy(world: Planning, query: str, source: str) -> None:
+    world.do("CREATE VIEW v AS SELECT price + 1 AS n FROM clicks")
+    made = create(world, query)
+    copy = world.named(f"{source}_rows")
+    assert made.notices[0] == (
+        f'materialized view "{source}_rows" is created too: it keeps the rows of source "{source}", which "m" needs again'
+    )
+    task = view_task_definition(world.catalog, world.named("m"))
+    assert [each.id for each in task.inputs] == [copy.id]
+    assert task.copies == {world.named(source).id: copy.id}
+    assert world.catalog.desired[copy.id] is DesiredTaskState.RUNNING
+    assert copy.id in {dependency.on for dependency in world.named("m").dependencies}
+
+
+def test_views_over_a_source_share_its_stored_copy(world: Planning) -> None:
+    world.do("CREATE MATERIALIZED VIEW all_of_it AS SELECT * FROM orders")
+    world.do("CREATE MATERIALIZED VIEW some AS SELECT * FROM orders WHERE price > 0")
+    first = create(world, "SELECT item, count(*) AS n FROM orders GROUP BY item")
+    (second,) = world.do("CREATE MATERIALIZED VIEW o AS SELECT price, count(*) AS n FROM orders GROUP BY price")
+    assert len(first.changes) == len(second.changes) == 1
+    for name in ("m", "o"):
+        task = view_task_definition(world.catalog, world.named(name))
+        assert [each.id for each in task.inputs] == [world.named("all_of_it").id]
+
+
+def test_a_stored_copy_takes_a_name_that_is_free(world: Planning) -> None:
+    world.do("CREATE VIEW Orders_Rows AS SELECT id FROM orders")
+    create(world, "SELECT item FROM orders")
+    assert world.named("orders_rows2").growth is Growth.KEYED
+
+
+def test_a_view_whose_result_is_not_determined_is_refused(world: Planning) -> None:
+    unstable = refused(world, "CREATE MATERIALIZED VIEW m AS SELECT id, rand() AS r FROM clicks")
+    assert isinstance(unstable, ViewNotStable)
+    assert unstable.functions == ("rand",)
+    for query in (
+        "SELECT collect_list(item) AS l FROM clicks",
+        "SELECT id FROM clicks LIMIT 1",
+    ):
+        assert isinstance(refused(world, f"CREATE MATERIALIZED VIEW m AS {query}"), ViewNotDetermined)
+
+
+def test_the_options_of_a_view_are_checked(world: Planning) -> None:
+    asserted = refused(world, "CREATE MATERIALIZED VIEW m WITH (ASSERT NOT NULL nothing) AS SELECT id FROM clicks")
+    assert isinstance(asserted, AssertedColumnUnknown)
+    skip = refused(world, "CREATE MATERIALIZED VIEW m WITH (ON ERROR = SKIP) AS SELECT id FROM clicks")
+    assert isinstance(skip, NotSupportedYet)
+    reserved = refused(world, "CREATE MATERIALIZED VIEW m AS SELECT id AS hg_weight FROM clicks")
+    assert isinstance(reserved, ColumnNameReserved)
+    system = refused(world, "CREATE MATERIALIZED VIEW m AS SELECT name FROM headgate_catalog.tasks")
+    assert isinstance(system, NotSupportedYet)
+    world.do("CREATE MATERIALIZED VIEW other AS SELECT id FROM clicks")
+    assert isinstance(refused(world, "REPLAY QUARANTINE FOR other"), WrongKind)
+    world.do("CREATE MATERIALIZED VIEW m WITH (ASSERT NOT NULL Item) AS SELECT id, item FROM clicks")
+    assert view_task_definition(world.catalog, world.named("m")).not_null == ("item",)
+
+
+def test_what_is_not_supported_yet_is_refused_by_name(world: Planning) -> None:
+    world.do("CREATE VIEW v AS SELECT id, item FROM clicks")
+    world.do("CREATE MATERIALIZED VIEW m AS SELECT id, item FROM v")
+    again = refused(world, "CREATE OR REPLACE MATERIALIZED VIEW m AS SELECT id FROM clicks")
+    assert isinstance(again, NotSupportedYet)
+    below = refused(world, "CREATE OR REPLACE VIEW v AS SELECT id, upper(item) AS item FROM clicks")
+    assert isinstance(below, ReplacementBreaks)
+
+
+def test_a_view_is_read_from_its_storage(world: Planning) -> None:
+    create(world, "SELECT item, count(*) AS n FROM clicks GROUP BY item")
+    planned = world.plan("SELECT * FROM m")
+    assert isinstance(planned, RunQuery)
+    (relation,) = select_definition(world.catalog, planned.query).relations.values()
+    assert isinstance(relation, MaterializedDefinition)
+    assert [column.name for column in relation.stored if not column.hidden] == ["item", "n"]
+    assert "hg_count" in [column.name for column in relation.stored if column.hidden]
+
+
+def test_a_sink_over_a_view_reads_its_changes(world: Planning) -> None:
+    create(world, "SELECT item, count(*) AS n FROM clicks GROUP BY item")
+    world.do("CREATE VIEW w AS SELECT item AS name, n FROM m WHERE n > 1")
+    world.do(
+        "CREATE SINK s FROM w INTO KAFKA CONNECTION kafka (TOPIC 'out') KEY (name) "
+        "KEY FORMAT TEXT VALUE FORMAT JSON ENVELOPE UPSERT"
+    )
+    task = task_definition(world.catalog, world.named("s"))
+    assert isinstance(task.source, MaterializedDefinition)
+    assert task.source_key == {"name": "item"}
+
+
+def test_without_a_stored_copy_the_rows_of_a_topic_are_not_there(world: Planning) -> None:
+    analysed, _ = query_dependencies(world.catalog, DEFAULT_PATH, Query("SELECT item FROM orders"))
+    with pytest.raises(OldRowsNeeded) as raised:
+        kept_view(world.catalog, "m", analysed, view_columns(analysed, (), "m"), {})
+    assert "CREATE MATERIALIZED VIEW orders_rows AS SELECT * FROM orders" in (raised.value.hint() or "")
+
+
+def test_change_events_of_a_source_with_a_key_come_from_a_stored_copy(world: Planning) -> None:
+    world.do("CREATE VIEW w AS SELECT id, item AS name FROM orders WHERE price > 0")
+    (made,) = world.do("CREATE SINK s FROM w INTO KAFKA CONNECTION kafka (TOPIC 'out') FORMAT JSON ENVELOPE DEBEZIUM")
+    assert made.notices[0].startswith('materialized view "orders_rows" is created too')
+    sink, copy = world.named("s"), world.named("orders_rows")
+    assert copy.id in {dependency.on for dependency in sink.dependencies}
+    task = task_definition(world.catalog, sink)
+    assert task.source.id == copy.id
+    assert task.event_key == ("id",)
+
+
+def test_change_events_of_rows_without_a_key_have_none(world: Planning) -> None:
+    create(world, "SELECT item FROM orders")
+    world.do("CREATE SINK s FROM m INTO KAFKA CONNECTION kafka (TOPIC 'out') FORMAT JSON ENVELOPE DEBEZIUM")
+    task = task_definition(world.catalog, world.named("s"))
+    assert isinstance(task.sink, SinkDefinition)
+    assert (task.event_key, task.sink.old_rows) == ((), True)

@@ -1,0 +1,335 @@
+"""CREATE STREAM and TABLE … AS SELECT, INSERT … VALUES, and sinks with schema ids."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+
+import pytest
+
+from headgate.catalog.changes import apply
+from headgate.catalog.graph import hidden_parts, parts_of
+from headgate.catalog.objects import Object
+from headgate.control.definitions import task_definition
+from headgate.errors import HeadgateError
+from headgate.plan.definitions import SinkDefinition
+from headgate.plan.doc_errors import PolicyViolated
+from headgate.plan.errors import NotSupportedYet
+from headgate.plan.impact import plan_follow
+from headgate.plan.plans import CreateTopic, InsertRows, RegisterSchema, ReuseSchema
+from headgate.plan.publish.errors import SchemaIdExcludes
+from headgate.plan.reading import layout_of
+from headgate.plan.sink_option_errors import OptionWithoutKey
+from headgate.resolve import stream_errors as errors
+from headgate.resolve.definitions import with_current_names
+from headgate.schema.errors import ValueDoesNotFit
+from headgate.schema.render import print_type
+from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.sql.statement import Kind, print_statement
+from tests.plan.planning import Planning
+
+pytestmark = pytest.mark.unit
+
+SOURCE = "CREATE STREAM src (k bigint KEY, c1 int, c2 text) WITH (kafka_topic = 'src', format = 'avro', partitions = 1)"
+TABLE = "CREATE TABLE tab (k bigint PRIMARY KEY, c1 int, c2 text) WITH (kafka_topic = 'tab', format = 'avro', partitions = 1)"
+
+
+def record(*fields: dict[str, object]) -> dict[str, object]:
+    return {"type": "record", "name": "r", "namespace": "given", "fields": list(fields)}
+
+
+@pytest.fixture
+def planning() -> Planning:
+    found = Planning()
+    found.do(f"{SOURCE};{TABLE}")
+    return found
+
+
+def named(planning: Planning, name: str, *kinds: Kind) -> Object:
+    (found,) = [o for o in planning.catalog.of_kind(*(kinds or (Kind.STREAM, Kind.TABLE))) if o.name == name]
+    return found
+
+
+def refused(planning: Planning, text: str, error: type[HeadgateError]) -> HeadgateError:
+    with pytest.raises(error) as caught:
+        planning.plan(text)
+    return caught.value
+
+
+def test_a_stream_as_select_is_a_topic_a_hidden_view_and_a_hidden_sink(planning: Planning) -> None:
+    (done,) = planning.do("CREATE STREAM s AS SELECT k, c1 + 1 AS more, c2 FROM src WHERE c1 > 0 EMIT CHANGES")
+    stream = named(planning, "s")
+    assert [(c.name, print_type(c.type), c.nullable) for c in stream.columns] == [
+        ("k", "bigint", True), ("more", "integer", True), ("c2", "text", True),
+    ]  # fmt: skip
+    topic, key, value = done.effects
+    assert isinstance(topic, CreateTopic)
+    assert isinstance(key, RegisterSchema)
+    assert isinstance(value, RegisterSchema)
+    assert (topic.topic, key.subject, value.subject) == ("s", "s-key", "s-value")
+    parts = parts_of(planning.catalog, stream)
+    assert [(p.kind, p.name) for p in parts] == [(Kind.SINK, "s"), (Kind.VIEW, "s query")]
+    assert hidden_parts(planning.catalog) == {p.id for p in parts}
+
+
+def test_a_table_as_select_keeps_the_key_of_what_it_reads(planning: Planning) -> None:
+    planning.do("CREATE TABLE t WITH (kafka_topic = 'out') AS SELECT * FROM tab WHERE c1 > 0")
+    table = named(planning, "t")
+    assert [(c.name, c.key) for c in table.columns] == [("k", True), ("c1", False), ("c2", False)]
+    assert [p.name for p in parts_of(planning.catalog, table)] == ["t", "t columns", "t query"]
+
+
+def test_the_given_schema_is_written_and_read_with_the_columns_of_the_query(planning: Planning) -> None:
+    id_ = planning.outside.add_subject(
+        "given",
+        record(
+            {"name": "c1", "type": "int"},
+            {"name": "extra", "type": "int", "default": 100},
+            {"name": "c2", "type": ["null", "string"]},
+        ),
+    )
+    (done,) = planning.do(f"CREATE STREAM s WITH (value_schema_id = {id_}) AS SELECT k, c1, c2 FROM src")
+    reuse = [effect for effect in done.effects if isinstance(effect, ReuseSchema)]
+    assert [(effect.subject, effect.schema.id) for effect in reuse] == [("s-value", id_)]
+    assert [c.name for c in named(planning, "s").columns] == ["k", "c1", "c2"]
+    assert done.notices == (
+        'a row of stream "s" with null in "c1" of its value cannot be written: the schema requires a value',
+    )
+
+
+def test_the_columns_of_the_query_must_be_a_part_of_the_given_schema(planning: Planning) -> None:
+    id_ = planning.outside.add_subject(
+        "given", record({"name": "c2", "type": "string"}, {"name": "C1", "type": "string"})
+    )
+    text = f"CREATE STREAM s WITH (value_schema_id = {id_}) AS SELECT k, c1, c2 FROM src"
+    wrong = refused(planning, text, errors.ColumnsNotInSchema)
+    assert wrong.message().startswith(
+        f'the value columns of stream "s" do not fit schema {id_}: "c1" differs from "C1" only by case'
+    )
+    assert "c2 text" in str(wrong.detail())
+    moved = planning.outside.add_subject(
+        "moved", record({"name": "c2", "type": "string"}, {"name": "c1", "type": "int"})
+    )
+    wrong = refused(
+        planning,
+        f"CREATE STREAM s WITH (value_schema_id = {moved}) AS SELECT k, c1, c2 FROM src",
+        errors.ColumnsNotInSchema,
+    )
+    assert '"c2" comes after "c1"' in wrong.message()
+
+
+def test_a_key_that_is_no_record_takes_the_one_key_column_under_any_name(planning: Planning) -> None:
+    id_ = planning.outside.add_subject("given", '"long"')
+    planning.do(f"CREATE STREAM s WITH (key_schema_id = {id_}) AS SELECT k AS other, c1 FROM src")
+    assert [c.name for c in named(planning, "s").columns] == ["other", "c1"]
+
+
+def test_partition_by_makes_columns_the_key(planning: Planning) -> None:
+    planning.do("CREATE STREAM s WITH (key_format = 'kafka') AS SELECT c2, c1 FROM src PARTITION BY c2")
+    sink = named(planning, "s", Kind.SINK)
+    assert sink.definition is not None
+    assert 'KEY ("c2")' in print_statement(sink.definition)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("CREATE STREAM s AS SELECT * FROM tab", errors.StreamOfOtherGrowth),
+        ("CREATE TABLE s AS SELECT * FROM src", errors.StreamOfOtherGrowth),
+        ("CREATE TABLE s AS SELECT c1, c2 FROM tab", errors.StreamOfOtherGrowth),
+        ("CREATE TABLE s AS SELECT k, count(*) AS n FROM src GROUP BY k", errors.StreamNeedsState),
+        ("CREATE STREAM s WITH (key_schema_id = 1) AS SELECT c1 FROM src", errors.StreamWithoutKey),
+        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY c1 + 1", errors.PartitionByNoColumn),
+        ("CREATE TABLE s AS SELECT * FROM tab PARTITION BY c1", errors.PropertyWithoutMeaning),
+        ("CREATE STREAM s WITH (value_schema_id = 99) AS SELECT c1 FROM src", errors.SchemaIdUnknown),
+        ("CREATE STREAM s WITH (value_format = 'protobuf', value_schema_id = 1) AS SELECT c1 FROM src", errors.SchemaIdOfOtherFormat),
+        ("CREATE STREAM s WITH (value_format = 'json', value_schema_id = 1) AS SELECT c1 FROM src", errors.FormatWithoutSchemas),
+        ("CREATE STREAM s WITH (key_format = 'kafka', key_schema_id = 1) AS SELECT k, c1 FROM src", errors.FormatWithoutSchemas),
+        ("CREATE STREAM s WITH (value_schema_id = -1) AS SELECT c1 FROM src", errors.InvalidSchemaId),
+        ("CREATE STREAM s WITH (key_format = 'kafka') AS SELECT k, c1, c2 FROM src PARTITION BY k, c1", errors.FormatOfOneColumn),
+        ("CREATE OR REPLACE STREAM src AS SELECT c1 FROM src", NotSupportedYet),
+    ],
+)  # fmt: skip
+def test_a_statement_that_breaks_a_rule_is_refused(planning: Planning, text: str, error: type[HeadgateError]) -> None:
+    planning.outside.add_subject("given", record({"name": "c1", "type": "int"}))
+    refused(planning, text, error)
+
+
+def test_dropping_a_stream_drops_its_parts(planning: Planning) -> None:
+    before = set(planning.catalog.objects)
+    planning.do("CREATE STREAM s AS SELECT * FROM src; ALTER STREAM s PAUSE; DROP STREAM s")
+    assert set(planning.catalog.objects) == before
+    planning.do("CREATE STREAM s AS SELECT * FROM src; DROP STREAM s DELETE TOPIC")
+    planning.do("CREATE STREAM s AS SELECT * FROM src; DROP STREAM src CASCADE")
+    assert [o.name for o in planning.catalog.of_kind(Kind.STREAM, Kind.SINK, Kind.VIEW)] == []
+
+
+def test_the_task_of_a_stream_writes_the_given_id(planning: Planning) -> None:
+    id_ = planning.outside.add_subject("given", record({"name": "c1", "type": "int"}))
+    planning.outside.topics["json"] = 1
+    planning.do(
+        "CREATE STREAM j (c1 int) WITH (kafka_topic = 'json', value_format = 'json');"
+        f"CREATE STREAM s WITH (value_format = 'avro', value_schema_id = {id_}) AS SELECT c1 FROM j"
+    )
+    sink = task_definition(planning.catalog, named(planning, "s", Kind.SINK)).sink
+    assert isinstance(sink, SinkDefinition)
+    assert (sink.value.schema_id, sink.value.given, sink.topic) == (id_, True, "s")
+
+
+def test_a_sink_is_given_schema_ids(planning: Planning) -> None:
+    avro = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+    id_ = planning.outside.add_subject("given", record({"name": "c1", "type": "int"}, {"name": "c2", "type": "string"}))
+    key = planning.outside.add_subject("key", '"long"')
+    planning.do("CREATE VIEW v AS SELECT c1, c2 FROM src; CREATE VIEW w AS SELECT k, c1, c2 FROM tab")
+    (done,) = planning.do(
+        f"CREATE SINK one FROM v INTO KAFKA CONNECTION kafka (TOPIC 'o') {avro} (VALUE SCHEMA ID = {id_})"
+    )
+    assert [type(effect) for effect in done.effects] == [CreateTopic, ReuseSchema]
+    (done,) = planning.do(
+        f"CREATE SINK two FROM w INTO KAFKA CONNECTION kafka (TOPIC 'p') KEY (k)"
+        f" KEY {avro} (KEY SCHEMA ID = {key}) VALUE {avro} (VALUE SCHEMA ID = {id_}) WITH (KEY IN VALUE = false)"
+    )
+    assert len([effect for effect in done.effects if isinstance(effect, ReuseSchema)]) == 2
+    into = "INTO KAFKA CONNECTION kafka (TOPIC 'q')"
+    wrong = refused(
+        planning, f"CREATE SINK x FROM w {into} KEY (k) {avro} (VALUE SCHEMA ID = {id_})", errors.ColumnsNotInSchema
+    )
+    assert '"k" is missing' in wrong.message()
+    refused(planning, f"CREATE SINK x FROM v {into} {avro} (VALUE SCHEMA ID = 99)", errors.SchemaIdUnknown)
+    refused(planning, f"CREATE SINK x FROM v {into} {avro} (VALUE SCHEMA ID = 0)", errors.InvalidSchemaId)
+    refused(planning, f"CREATE SINK x FROM v {into} {avro} (KEY SCHEMA ID = {key})", OptionWithoutKey)
+    proto = planning.outside.add_subject("p", 'syntax = "proto3"; message M { int32 c1 = 1; }', SchemaFormat.PROTOBUF)
+    refused(planning, f"CREATE SINK x FROM v {into} {avro} (VALUE SCHEMA ID = {proto})", errors.SchemaIdOfOtherFormat)
+    refused(
+        planning,
+        f"CREATE SINK x FROM v {into} {avro} (VALUE SCHEMA ID = {id_}, AVRO VALUE FULLNAME = 'a.b')",
+        SchemaIdExcludes,
+    )
+
+
+# INSERT
+
+
+TYPES = (
+    "CREATE STREAM all_types (i int, b bigint, d double, n decimal(5,2), t text, o boolean, x bytes, da date, ti time,"
+    ' ts timestamp, tz timestamptz, u uuid, j json, a int[], m map<text, int>, r record("F" int, g text))'
+    " WITH (kafka_topic = 'types', partitions = 1, value_format = 'json')"
+)
+
+
+def rows(planning: Planning, text: str) -> list[dict[str, object]]:
+    planned = planning.plan(text)
+    assert isinstance(planned, InsertRows)
+    return [dict(row) for row in planned.rows]
+
+
+def test_literals_become_values_of_the_columns_types(planning: Planning) -> None:
+    planning.do(TYPES)
+    (row,) = rows(
+        planning,
+        "INSERT INTO all_types VALUES (-1, 9000000000, 1.5, 12.3, 'it''s', true, '\\x00ff', DATE '2026-11-15', '12:30:00.5',"
+        " TIMESTAMP '2026-11-15 12:30:00', '2026-11-15T12:30:00Z', '00000000-0000-0000-0000-000000000001', '{\"a\": 1.10}',"
+        " ARRAY[1, NULL], MAP('x' := 1), STRUCT(g := 'z', \"F\" := 2))",
+    )
+    assert (row["i"], row["b"], row["d"], row["n"]) == (-1, 9_000_000_000, 1.5, Decimal("12.30"))
+    assert (row["t"], row["o"], row["x"], row["da"]) == ("it's", True, b"\x00\xff", dt.date(2026, 11, 15))
+    assert row["tz"] == dt.datetime(2026, 11, 15, 12, 30, tzinfo=dt.UTC)
+    assert (row["j"], row["a"], row["m"], row["r"]) == ('{"a":1.10}', [1, None], {"x": 1}, {"F": 2, "g": "z"})
+
+
+def test_rows_by_position_casts_and_column_lists(planning: Planning) -> None:
+    planning.do(TYPES)
+    (row,) = rows(planning, "INSERT INTO all_types (R, a, \"i\") VALUES (ROW(1, 'x'), ARRAY[CAST(2 AS int)], 3::int)")
+    assert row == {"r": {"F": 1, "g": "x"}, "a": [2], "i": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("INSERT INTO all_types (i) VALUES (1, 2)", errors.WrongNumberOfValues),
+        ("INSERT INTO all_types (nope) VALUES (1)", errors.UnknownInsertColumn),
+        ("INSERT INTO all_types (i, i) VALUES (1, 2)", errors.UnknownInsertColumn),
+        ("INSERT INTO all_types (i) VALUES (1 + 1)", errors.NoLiteral),
+        ("INSERT INTO all_types (i) VALUES (now())", errors.NoLiteral),
+        ("INSERT INTO all_types (i) VALUES (2147483648)", ValueDoesNotFit),
+        ("INSERT INTO all_types (i) VALUES (1.5)", ValueDoesNotFit),
+        ("INSERT INTO all_types (n) VALUES (1.234)", ValueDoesNotFit),
+        ("INSERT INTO all_types (t) VALUES (1)", ValueDoesNotFit),
+        ("INSERT INTO tab (c1) VALUES (1)", errors.InsertKeyMissing),
+        ("INSERT INTO tab (k, c1) VALUES (NULL, 1)", errors.InsertKeyMissing),
+        ("INSERT INTO v VALUES (1)", errors.NotInsertable),
+    ],
+)
+def test_values_that_do_not_fit_are_refused_before_anything_is_written(
+    planning: Planning, text: str, error: type[HeadgateError]
+) -> None:
+    planning.do(f"{TYPES}; CREATE VIEW v AS SELECT c1 FROM src")
+    wrong = refused(planning, text, error)
+    assert "2147483648" not in str(wrong)
+
+
+def test_a_row_of_key_columns_alone_deletes_the_key_of_a_table(planning: Planning) -> None:
+    planned = planning.plan("INSERT INTO tab (k) VALUES (1)")
+    assert isinstance(planned, InsertRows)
+    assert planned.deletes
+    assert not planning.plan("INSERT INTO tab (k, c1) VALUES (1, NULL)").deletes  # type: ignore[union-attr]
+
+
+# schema changes and policies
+
+
+AVRO_SOURCE = (
+    "CREATE SOURCE orders FROM KAFKA CONNECTION kafka (TOPIC 'orders')"
+    " FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+)
+GROWN = WrittenSchema(
+    json.dumps(record({"name": "c1", "type": "int"}, {"name": "new", "type": ["null", "string"], "default": None})),
+    id=50,
+)
+
+
+def followed(planning: Planning, name: str) -> None:
+    """Let a source or stream follow the grown schema."""
+    relation = named(planning, name, Kind.SOURCE, Kind.STREAM)
+    planned = plan_follow(planning.catalog, relation, [("VALUE", GROWN)], lambda *_: ())
+    planning.catalog = apply(planning.catalog, *planned.changes, *(sink.change([51]) for sink in planned.sinks))
+
+
+def test_a_stream_keeps_its_columns_when_the_source_of_its_query_follows_a_change(planning: Planning) -> None:
+    planning.topic("orders", value=record({"name": "c1", "type": "int"}))
+    planning.do(f"{AVRO_SOURCE}; CREATE STREAM s WITH (value_format = 'json') AS SELECT * FROM orders")
+    followed(planning, "orders")
+    assert [c.name for c in named(planning, "orders", Kind.SOURCE).columns] == ["c1", "new"]
+    assert [c.name for c in named(planning, "s").columns] == ["c1"]
+    sink = task_definition(planning.catalog, named(planning, "s", Kind.SINK)).sink
+    assert isinstance(sink, SinkDefinition)
+    assert sink.value.columns == ("c1",)
+
+
+def test_inferred_columns_follow_and_those_of_an_id_do_not(planning: Planning) -> None:
+    planning.topic("orders", value=record({"name": "c1", "type": "int"}))
+    (id_,) = (schema.id for schema in planning.outside.subjects.values())
+    planning.do(
+        "CREATE STREAM inferred WITH (kafka_topic = 'orders', value_format = 'avro');"
+        f"CREATE STREAM fixed WITH (kafka_topic = 'orders', value_format = 'avro', value_schema_id = {id_})"
+    )
+    followed(planning, "inferred")
+    assert [c.name for c in named(planning, "inferred").columns] == ["c1", "new"]
+    assert [
+        layout_of(named(planning, name)).on_schema_change for name in ("inferred", "fixed")
+    ] == ["FOLLOW", "PIN"]  # fmt: skip
+
+
+def test_a_policy_holds_for_streams_without_an_id(planning: Planning) -> None:
+    id_ = planning.outside.add_subject("given", record({"name": "c1", "type": "int"}))
+    planning.do("CREATE SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)")
+    refused(planning, "CREATE STREAM s AS SELECT c1 FROM src", PolicyViolated)
+    planning.do(f"CREATE STREAM s WITH (value_schema_id = {id_}) AS SELECT c1 FROM src")
+
+
+def test_the_query_is_printed_with_the_names_of_today(planning: Planning) -> None:
+    planning.do("CREATE STREAM s AS SELECT c1 FROM src; ALTER STREAM src RENAME TO origin")
+    stream = named(planning, "s")
+    assert stream.definition is not None
+    assert "FROM origin" in print_statement(with_current_names(planning.catalog, stream, stream.definition))

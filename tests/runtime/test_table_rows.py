@@ -1,0 +1,83 @@
+"""Rows of Spark as a staging table gets them: every type, marked rows, and rows that do not fit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+from pgpq import ArrowToPostgresBinaryEncoder
+from pyspark.sql import SparkSession, functions as F
+from pyspark.sql.types import StructField, StructType
+
+from headgate.plan.definitions import PRESENT
+from headgate.plan.target_definitions import TargetField, ValuePath
+from headgate.runtime.targets.table_rows import BAD, CHANGED, DELETE, NOTHING, OP, WRITE, TableRows, arrow_rows
+from headgate.schema import types as t
+from headgate.schema.formats.spark import to_spark
+from tests.runtime.tables import field, table
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+MOMENT = dt.datetime(2026, 11, 15, 12, 30, 0, 123456)
+EVERY: list[tuple[t.Type, object, object]] = [  # the value in Spark, and what is staged of it
+    (t.Boolean(), True, True),
+    (t.Integer(), 7, 7),
+    (t.Bigint(), 2**40, 2**40),
+    (t.Real(), 0.5, 0.5),
+    (t.Double(), 0.1, 0.1),
+    (t.Decimal(10, 2), Decimal("1.10"), Decimal("1.10")),
+    (t.Text(), "x", "x"),
+    (t.Bytes(), b"\x00\xff", b"\x00\xff"),
+    (t.Date(), dt.date(2026, 11, 15), dt.date(2026, 11, 15)),
+    (t.Time(), dt.time(12, 30, 0, 5), dt.time(12, 30, 0, 5)),
+    (t.Timestamp(), MOMENT, MOMENT),
+    (t.TimestampTz(), MOMENT.replace(tzinfo=dt.UTC), MOMENT.replace(tzinfo=dt.UTC)),
+    (t.Uuid(), "01234567-89ab-cdef-0123-456789abcdef", "01234567-89ab-cdef-0123-456789abcdef"),
+    (t.Json(), '{"a": 1.10}', '{"a": 1.10}'),
+    (t.Array(t.Text()), ["a", None], ["a", None]),
+    (t.Array(t.Decimal(4, 1)), [Decimal("1.5")], ["1.5"]),
+    (t.Array(t.Bytes()), [b"\xff"], ["\\xFF"]),
+    (t.Array(t.Timestamp()), [MOMENT], ["2026-11-15T12:30:00.123456"]),
+    (t.Map(t.Bigint()), {"k": 1}, '{"k":1}'),
+    (t.Array(t.Array(t.Bigint())), [[1], []], "[[1],[]]"),
+    (t.Record((t.Field("x", t.Bigint()),)), (1,), '{"x":1}'),
+]
+
+
+def test_every_type_is_staged_in_a_form_that_the_copy_takes(session: SparkSession) -> None:
+    names = [f"c{number}" for number in range(len(EVERY))]
+    schema = StructType([StructField(n, to_spark(type_)) for n, (type_, _, _) in zip(names, EVERY, strict=True)])
+    rows = session.createDataFrame([tuple(given for _, given, _ in EVERY)], schema)
+    made = TableRows(table("t", *[field(n, type_) for n, (type_, _, _) in zip(names, EVERY, strict=True)]))
+    staged = arrow_rows(made.frame(rows))
+    ArrowToPostgresBinaryEncoder(staged.schema)
+    (row,) = staged.to_pylist()
+    assert row[OP] == WRITE
+    assert [row[name] for name in names] == [expected for _, _, expected in EVERY]
+
+
+def test_marked_rows_are_written_or_deleted_and_bad_ones_keep_their_key(session: SparkSession) -> None:
+    rows = session.createDataFrame(
+        [("a", 1.0, True), ("b", 1.5, True), ("c", 1.5, False), (None, 1.0, False), (None, 1.0, True)],
+        f"k string, v double, {PRESENT} boolean",
+    ).coalesce(1)
+    made = TableRows(table("t", field("k", t.Text(), key=True), field("v", t.Bigint(), t.Double())))
+    found = [(row["k"], row["v"], row[OP]) for row in arrow_rows(made.frame(rows, marked=True)).to_pylist()]
+    assert found == [("a", 1, WRITE), ("b", None, BAD), ("c", None, DELETE), (None, None, NOTHING), (None, None, BAD)]
+    keys = arrow_rows(made.keys(rows)).to_pylist()
+    assert {(row["k"], row[OP]) for row in keys} == {("a", CHANGED), ("b", CHANGED), ("c", CHANGED), (None, NOTHING)}
+
+
+def test_fields_inside_documents_and_objects_as_json(session: SparkSession) -> None:
+    city = TargetField("city", ValuePath("d", (), ("p", "city")), t.Text(), t.Json(), nullable=False)
+    zip_ = TargetField("zip", ValuePath("d", (), ("p", "zip")), t.Bigint(), t.Json(), nullable=True)
+    place = TargetField("place", None, t.Record((t.Field("city", t.Text()), t.Field("zip", t.Bigint()))), None, nullable=False, fields=(city, zip_))  # fmt: skip
+    made = TableRows(table("t", field("n", t.Bigint(), t.Json(), inside=("n",), column="d"), place))
+    documents = ['{"n": 1.0, "p": {"city": "Rome", "zip": 10}}', '{"n": 2, "p": {}}', "{}"]
+    rows = session.createDataFrame([(one,) for one in documents], "d string").coalesce(1)
+    found = [(row["n"], row["place"], row[OP]) for row in arrow_rows(made.frame(rows)).to_pylist()]
+    assert found == [(1, '{"city":"Rome","zip":10}', WRITE), (None, None, BAD), (None, None, BAD)]
+    ready, problem, _ = made.problems(rows)
+    told = [row[0] for row in ready.select(F.when(problem.isNotNull(), problem["path"])).collect()]
+    assert told == [None, "$.d.p.city", "$.d.n"]

@@ -1,0 +1,168 @@
+"""A materialized view on Spark equals its query after every batch, over views that change under it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.catalog.positions import KafkaPosition
+from headgate.catalog.tasks import Ledger
+from headgate.control.view_tasks import version_reads
+from headgate.errors import HeadgateError
+from headgate.plan.definitions import MaterializedDefinition, StoredColumn
+from headgate.plan.view_definitions import ViewTaskDefinition
+from headgate.runtime.ports import Batch, Diff, Input
+from headgate.runtime.task import Task
+from headgate.runtime.views.errors import NullAsserted
+from headgate.runtime.views.log_input import LogInput
+from headgate.runtime.views.store import view_store
+from headgate.runtime.views.target import ViewTarget
+from headgate.runtime.views.view_task import ViewPlan
+from headgate.sql.query.kept_groups import STORED as STORED_NAME
+from headgate.sql.query.maintenance import maintain
+from headgate.sql.query.select import analyse
+from tests.runtime.memory_ports import MemoryStore, Shared
+from tests.sql.query.signed_queries import GROWTHS, IDS, Contents, Row, find_relation
+
+pytestmark = pytest.mark.spark
+
+VIEW = 9
+SCHEMA = "id bigint, a int, b int, s string, d decimal(10, 2)"
+STORED = tuple(StoredColumn(name, type_) for name, _, type_ in (c.partition(" ") for c in SCHEMA.split(", ", 4)))
+
+
+class Upstream:
+    """A view that others read, written by hand. Its rows are signed."""
+
+    def __init__(self, session: SparkSession, name: str, folder: Path) -> None:
+        self.session = session
+        self.view = MaterializedDefinition(IDS[name], name, STORED, None, name == "ap", name == "ap")
+        self.store = view_store(self.view, str(folder / name))
+        self.target = ViewTarget(self.store, name, name, lambda: session)
+        self.target.begin(1)
+        self.ledger: Ledger | None = None
+
+    def put(self, rows: list[tuple[Row, int]]) -> None:
+        number = 1 if self.ledger is None else self.ledger.number + 1
+        start, end = ({7: KafkaPosition("t", "x", (at,))} for at in (number - 1, number))
+        batch = Batch(self.view.id, 1, number, 1, start, end, "", datetime.now(UTC))
+        self.target.write(
+            Diff(frame(self.session, [(*row, weight) for row, weight in rows]), None), batch, lambda: None
+        )
+        self.ledger = Ledger(self.view.id, 1, number, 1, end)
+
+    def input(self) -> Input:
+        return LogInput(self.view, self.store, lambda: self.ledger, "signed", "the view")
+
+
+def frame(session: SparkSession, rows: list[Row]) -> DataFrame:
+    typed = [(*row[:4], None if row[4] is None else Decimal(str(row[4])), *row[5:]) for row in rows]
+    weight = ", hg_weight int" if not rows or len(rows[0]) > 5 else ""
+    return session.createDataFrame(typed, SCHEMA + weight)
+
+
+class View:
+    """A view over the three relations, and what it must equal."""
+
+    def __init__(self, session: SparkSession, query: str, folder: Path, not_null: tuple[str, ...] = ()) -> None:
+        self.session = session
+        self.upstreams = {name: Upstream(session, name, folder) for name in GROWTHS}
+        self.analysed = analyse(query, find_relation)
+        columns = [(column.name, column.type) for column in self.analysed.columns if column.type is not None]
+        made = maintain(self.analysed.tree, columns, lambda read: GROWTHS[read.name])
+        own = tuple(StoredColumn(c.name, c.type, c.hidden) for c in made.stored)
+        stored = MaterializedDefinition(VIEW, "v", own, None, False, made.grows)
+        used = [up for up in self.upstreams.values() if any(up.view.id == id_ for id_, _ in made.first_reads)]
+        relations = {up.view.id: up.view for up in used}
+        definition = ViewTaskDefinition(
+            VIEW, "v", stored, made.first, made.changed, tuple(relations.values()), version_reads(made.first_reads),
+            version_reads(made.reads), STORED_NAME if made.reads_stored else None, relations, not_null=not_null,
+        )  # fmt: skip
+        self.inputs = {up.view.id: up.input() for up in used}
+        self.store = view_store(stored, str(folder / "v"))
+        logs = {id_: one for id_, one in self.inputs.items() if isinstance(one, LogInput)}
+        self.plan = ViewPlan(definition, self.store, logs)
+        self.target = ViewTarget(self.store, "v", "v", lambda: session)
+        self.ledgers = MemoryStore(Shared())
+        self.current: dict[str, DataFrame] = {}
+
+    def task(self) -> Task:
+        """A task from where the view stands, as another engine would make it."""
+        return Task(VIEW, "v", self.inputs, self.plan, self.target, self.ledgers, begins_empty=True)
+
+    def change(self, contents: Contents, changed: Mapping[str, list[tuple[Row, int]]]) -> None:
+        for name, rows in changed.items():
+            if rows:
+                self.upstreams[name].put(rows)
+            now = frame(self.session, [*contents.rows[name].elements()])
+            self.current[f"rel_{IDS[name]}"] = now.select("id", "a", "b", "s", "d")
+
+    def held(self) -> Counter[tuple[object, ...]]:
+        pinned = self.store.pin(self.session)
+        assert pinned is not None
+        return Counter(map(tuple, self.store.shown(self.session, pinned).collect()))
+
+    def rows(self) -> Counter[tuple[object, ...]]:
+        for name, now in self.current.items():  # a batch drops the names that it uses
+            now.createOrReplaceTempView(name)
+        return Counter(map(tuple, self.session.sql(self.analysed.spark_sql).collect()))
+
+
+QUERIES = {
+    "linear": "SELECT id, a + 1 AS n FROM bag WHERE b >= 0 UNION ALL SELECT 7, 7",
+    "join": "SELECT k.id, k.s, ap.d FROM k JOIN ap ON k.a = ap.a AND k.b <=> ap.b",
+    "merged": "SELECT a, count(*) AS n, count(b) AS c, sum(d) AS s, avg(b) AS m FROM bag GROUP BY a HAVING count(*) > 1",
+    "touched": "SELECT b, max(d) AS m, count(DISTINCT a) AS n FROM bag GROUP BY b",
+    "global": "SELECT count(*) AS n, sum(id) AS s, min(a) AS m FROM ap",
+    "joined groups": "SELECT k.id, t.n FROM k JOIN (SELECT a, count(*) AS n FROM bag GROUP BY a) AS t ON t.a = k.a",
+    "left join": "SELECT k.id, bag.d FROM k LEFT JOIN bag ON k.a = bag.a",
+    "distinct and subquery": "SELECT DISTINCT a, s FROM k WHERE b IN (SELECT b FROM ap)",
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.timeout(900)
+def test_a_view_equals_its_query_after_every_batch(session: SparkSession, tmp_path: Path, name: str) -> None:
+    random = Random(name)
+    view, contents = View(session, QUERIES[name], tmp_path), Contents(random)
+    task = view.task()
+    for number in range(3):
+        changed = contents.change() if number else {relation: [] for relation in GROWTHS}
+        view.change(contents, changed)
+        task.run_batch(session)
+        assert view.held() == view.rows(), f"batch {number}"
+
+
+@pytest.mark.timeout(900)
+def test_a_batch_that_fails_leaves_the_view_as_it_was_and_compaction_changes_nothing(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    view, contents = View(session, "SELECT a, 10 / b AS q FROM bag", tmp_path, ("a",)), Contents(Random(1))
+    good: list[tuple[Row, int]] = [((1, 1, 2, "a", "1.00"), 1), ((1, 1, 2, "a", "1.00"), 1), ((2, 2, 5, None, None), 1)]
+    view.upstreams["bag"].put(good)
+    view.task().run_batch(session)
+    before = view.held()
+    view.upstreams["bag"].put([((3, 1, 0, "a", None), 1)])
+    with pytest.raises(HeadgateError):
+        view.task().run_batch(session)
+    assert view.held() == before
+    view.upstreams["bag"].put([((3, 1, 0, "a", None), -1), ((4, None, 1, None, None), 1)])
+    with pytest.raises(NullAsserted) as raised:
+        view.task().run_batch(session)
+    assert (raised.value.view, raised.value.column) == ("v", "a")
+    view.upstreams["bag"].put([((4, None, 1, None, None), -1), ((1, 1, 2, "a", "1.00"), -1)])
+    view.task().run_batch(session)
+    pinned = view.store.pin(session)
+    assert pinned is not None
+    after = view.held()
+    view.store.compact(session, pinned)
+    assert view.held() == after
+    assert sum(after.values()) == sum(before.values()) - 1
+    assert contents.rows["bag"] == Counter()
