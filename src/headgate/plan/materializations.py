@@ -64,8 +64,6 @@ def _refuse_later_features(statement: m.CreateMaterialization) -> None:
 def _check_relation(catalog: Catalog, relation: Object, name: str) -> Chain:
     """A target holds rows that are added, or the newest row of each key."""
     chain = chain_of(catalog, relation.id, "a materialization")
-    if chain.source.kind is Kind.MATERIALIZED_VIEW:
-        raise NotSupportedYet("a materialization over a materialized view")
     if withheld := fields_without_column(relation):
         raise withheld[0]
     if by_clock := sorted(chain.unstable().rows & CLOCK):
@@ -90,6 +88,8 @@ def _check_quarantine(chain: Chain, statement: m.CreateMaterialization, name: st
     """Raises if rows cannot be set aside by the position of their records and sent through again."""
     if statement.with_options.on_error != "QUARANTINE":
         return
+    if chain.source.kind is Kind.MATERIALIZED_VIEW:
+        raise errors.MaterializationCannotQuarantine(name, "it reads a materialized view, and a row of it is no record")
     views = [(query.tree, [column.name for column in query.columns]) for query in reversed(chain.queries)]
     if positioned_sql("source", [f"v{number}" for number in range(len(views))], views, AT) is None:
         raise errors.MaterializationCannotQuarantine(name, "a row may come from several records")
