@@ -33,6 +33,7 @@ from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
 from headgate.runtime.target_rows import pieces
 from headgate.runtime.targets import postgres_tables as tables
+from headgate.runtime.targets.postgres_children import ChildRows
 from headgate.runtime.targets.postgres_merge import BadRow, Merge, Refused
 from headgate.runtime.targets.table_errors import TableChanged, TableLocked
 from headgate.runtime.targets.table_rows import BAD, HASH, OP, TableRows, arrow_rows
@@ -85,6 +86,7 @@ class PostgresTarget:
         self.offered: DataFrame | None = None  # the rows of the relation that were given last
         self._connection: Connection | None = None
         self._columns: dict[str, str] = {}  # the types that the table's columns have
+        self._children: Sequence[ChildRows] = ()
         self._epoch = 0
         self.adopted = False  # whether the table may hold rows of somebody else
 
@@ -108,6 +110,8 @@ class PostgresTarget:
             tables.terminate_others(connection, self._uuid)
             made = tables.provision(connection, self.table, self._uuid, self._on_notice)
             self._columns, self.adopted = made.columns, made.adopted
+            children = zip(self.table.children, made.children, strict=True)
+            self._children = [ChildRows(child, columns) for child, columns in children]
             ledger = self._take_over(connection, epoch)
         if ledger.positions:
             return ledger
@@ -206,7 +210,7 @@ class PostgresTarget:
         return table
 
     def _merge(self, connection: Connection, collected: Iterable[pa.Table]) -> Merge:
-        merge = Merge(connection, self.rows, self._columns, halts=self._halts)
+        merge = Merge(connection, self.rows, self._columns, halts=self._halts, children=self._children)
         for part in collected:
             merge.stage(part)
         return merge
