@@ -268,7 +268,7 @@ def test_below_json_a_pointer_leads_anywhere() -> None:
     assert (one.field.path.column, one.field.path.inside) == (column, ("a/b", "0"))
 
 
-@pytest.mark.parametrize("rest", ["WITH (NESTED = TABLES)", "WITH (DELTA UPDATES = true)"])
+@pytest.mark.parametrize("rest", ["WITH (NESTED = TABLES, ADOPT = true)", "WITH (DELTA UPDATES = true)"])
 def test_what_is_not_there_yet_says_so(rest: str) -> None:
     assert isinstance(failure(world(), rest), NotSupportedYet)
 

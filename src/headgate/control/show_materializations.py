@@ -23,7 +23,7 @@ def materialized_columns(catalog: Catalog, entry: Object) -> tuple[Column, ...]:
     except HeadgateError:
         return catalog.get(next(d.on for d in entry.dependencies if d.use is DependencyKind.READS)).columns
     if isinstance(planned, TableDefinition):
-        found = [(c.name, c.field.type, c.nullable, c.field.key, c.doc) for c in planned.columns]
+        found = [(name, c.field.type, c.nullable, c.field.key, c.doc) for name, c in planned.all_columns()]
     else:
         found = [(f.name, f.type, f.nullable, f.key, f.doc) for f in planned.fields]
     return tuple(
@@ -53,10 +53,12 @@ def described(planned: MaterializationDefinition) -> Iterator[tuple[str, str]]:
             yield f"field {path}", f"{pointer}{source} -> {type_}{'' if leaf.nullable else ' not null'}"
         return
     yield "writes table", str(planned.table)
+    for child in planned.children:
+        yield "writes table", f"{child.table}{' with a row for each element' if child.is_array else ''}"
     yield "on error", planned.on_error
-    for column in planned.columns:
+    for name, column in planned.all_columns():
         field = column.field
         pointer = "" if field.path is None else print_pointer(field.path.tokens)
         source = "" if field.source is None else f" {print_type(t.plain(field.source))}"
         nullable = "" if column.nullable else " not null"
-        yield f"field {column.name}", f"{pointer}{source} -> {column.postgres}{nullable}"
+        yield f"field {name}", f"{pointer}{source} -> {column.postgres}{nullable}"

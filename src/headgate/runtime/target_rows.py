@@ -6,7 +6,7 @@ It is the same for every target: each leaf becomes one column of its type. Value
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, functions as F
@@ -96,6 +96,21 @@ class FieldColumns:
         """The first problem of a row; NULL if all of it fits."""
         nothing = F.lit(None).cast("struct<path: string, expected: string, reason: string>")
         return F.coalesce(*self.problems, nothing) if self.problems else nothing
+
+
+def pieces(frame: DataFrame, most: int, by: Sequence[str]) -> Iterator[DataFrame]:
+    """The frame in pieces of about ``most`` rows. Rows with the same values of ``by`` are in one piece."""
+    kept = frame.persist()
+    try:
+        number = -(-kept.count() // most)
+        if number <= 1:
+            yield kept
+            return
+        values = F.xxhash64(*[F.col(spark_identifier(name)).cast("string") for name in by])
+        for piece in range(number):
+            yield kept.where(F.pmod(values, F.lit(number)) == piece)
+    finally:
+        kept.unpersist()
 
 
 def leaves_of(fields: Fields) -> list[Leaf]:
