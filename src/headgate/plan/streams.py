@@ -17,6 +17,7 @@ from headgate.plan.errors import NotSupportedYet
 from headgate.plan.publish import given
 from headgate.plan.reading import stream_layout
 from headgate.plan.source import SourcePlan, keep_column_ids, source_columns
+from headgate.plan.views import plan_replacement
 from headgate.plan.writing import written_sides
 from headgate.resolve import stream_errors as errors
 from headgate.resolve.statements import Context, kafka_server, object_id, registry_server, topic_name
@@ -152,8 +153,12 @@ def check_full_names(statement: AnyStream) -> None:
                 raise errors.OtherFullName(*who, f"{side.word}_schema_full_name", side.full_name, found or "")
 
 
-def check_replacement(old: Object, columns: tuple[Column, ...]) -> None:
-    """Raises StreamChangesColumns unless every column stays: others use it, and the topic holds its values."""
+def check_replacement(old: Object, reads: CreateSource, columns: tuple[Column, ...]) -> None:
+    """Raises StreamChangesColumns unless every column stays: others use it, and the topic holds its values. Raises
+    StreamChangesTopic for another topic: those who read the stream know how far they have read the one that it has."""
+    before = read_statement(old).kafka
+    if (kafka_server(before), topic_name(before)) != (kafka_server(reads.kafka), topic_name(reads.kafka)):
+        raise errors.StreamChangesTopic(old.kind.value, old.name, topic_name(before), topic_name(reads.kafka))
     new = {column.name: column for column in columns}
     changed = [
         f"{column.name} {print_type(column.type)}"
@@ -164,6 +169,21 @@ def check_replacement(old: Object, columns: tuple[Column, ...]) -> None:
     ]
     if changed:
         raise errors.StreamChangesColumns(old.kind.value, old.name, tuple(changed))
+
+
+def redefined(
+    old: Object, text: str, statement: AnyStream, needs: tuple[Dependency, ...], columns: tuple[Column, ...]
+) -> changes.DefinitionChanged:
+    """The change of a stream or table that is replaced. Raises if its columns or its topic would be others."""
+    assert statement.reads is not None
+    check_replacement(old, statement.reads, columns)
+    return changes.DefinitionChanged(
+        old.id, text, statement, needs, keep_column_ids(old, columns), growth_of(statement)
+    )
+
+
+def replacing(tag: str) -> str:
+    return tag.replace("CREATE", "CREATE OR REPLACE")
 
 
 # what nulls do
@@ -216,10 +236,12 @@ def plan_stream(statement: CreateStream, context: Context, make: Callable[..., O
     old = find(context.catalog, context.path, statement.name, statement.kind) if statement.or_replace else None
     tag, notices, outside = statement.words, tuple(null_notices(statement)), effects(statement)
     if old is not None:
-        check_replacement(old, columns)
-        kept = keep_column_ids(old, columns)
-        change = changes.DefinitionChanged(old.id, context.text, statement, needs, kept, growth)
-        return plans.ChangeCatalog(tag.replace("CREATE", "CREATE OR REPLACE"), (change,), outside, notices=notices)
+        change = redefined(old, context.text, statement, needs, columns)
+        done = plan_replacement(context.catalog, change)
+        dropped = (changes.ObjectDropped(part.id) for part in parts_of(context.catalog, old))
+        return plans.ChangeCatalog(
+            replacing(tag), (*done.changes, *dropped), outside, done.consequences, notices=notices
+        )
     made = make(statement, columns=columns, growth=growth, dependencies=needs, comment=Comment(imported=layout.doc))
     return plans.ChangeCatalog(tag, (changes.ObjectCreated(made),), outside, notices=notices)
 
