@@ -27,6 +27,7 @@ from headgate.resolve.definitions import with_current_names
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.render import print_type
 from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.sql.errors import UnknownFunction
 from headgate.sql.statement import Kind, print_statement
 from headgate.sql.streams import CreateStreamAs
 from tests.plan.planning import Planning
@@ -135,13 +136,39 @@ def test_partition_by_makes_columns_the_key(planning: Planning) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "keys", "values"),
+    [
+        ("SELECT c1, c2 FROM src PARTITION BY upper(c2)", ["ROWKEY text"], ["c1", "c2"]),
+        ("SELECT * FROM src PARTITION BY c1 % 3", ["ROWKEY integer"], ["k", "c1", "c2"]),
+        ("SELECT c1 + 1 AS more, c2 FROM src PARTITION BY C1+1", ["more integer"], ["c2"]),
+        ("SELECT upper(c2) big, c1 FROM src PARTITION BY c1, Upper(c2)", ["c1 integer", "big text"], []),
+        ('SELECT c2 AS "Key", c1 FROM src PARTITION BY "Key"', ["Key text"], ["c1"]),
+        ("SELECT k, c1, c2 FROM src PARTITION BY NULL", [], ["k", "c1", "c2"]),
+        ("SELECT a.c1, b.c2 FROM src a JOIN src b ON a.k = b.k PARTITION BY c1 + 1", ["ROWKEY integer"], ["c1", "c2"]),
+    ],
+)
+def test_partition_by_an_expression_makes_it_the_key(
+    planning: Planning, text: str, keys: list[str], values: list[str]
+) -> None:
+    planning.do(f"CREATE STREAM s AS {text}")
+    definition = named(planning, "s").definition
+    assert isinstance(definition, CreateStreamAs)
+    found = [f"{c.name.name} {print_type(c.type)}" for c in definition.columns if c.role == "KEY"]
+    assert sorted(found) == sorted(keys)
+    assert [c.name.name for c in definition.columns if c.role is None] == values
+    assert text in " ".join(print_statement(definition).split())
+
+
+@pytest.mark.parametrize(
     ("text", "error"),
     [
         ("CREATE STREAM s AS SELECT * FROM tab", errors.StreamOfOtherGrowth),
         ("CREATE TABLE s AS SELECT * FROM src", errors.StreamOfOtherGrowth),
         ("CREATE TABLE s AS SELECT c1, c2 FROM tab", errors.StreamOfOtherGrowth),
         ("CREATE STREAM s WITH (key_schema_id = 1) AS SELECT c1 FROM src", errors.StreamWithoutKey),
-        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY c1 + 1", errors.PartitionByNoColumn),
+        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY c2 || 'x'", errors.PartitionByNoColumn),
+        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY c1 + 1, c1 + 2", errors.PartitionByNoColumn),
+        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY no_function(c1)", UnknownFunction),
         ("CREATE TABLE s AS SELECT * FROM tab PARTITION BY c1", errors.PropertyWithoutMeaning),
         ("CREATE STREAM s WITH (value_schema_id = 99) AS SELECT c1 FROM src", errors.SchemaIdUnknown),
         ("CREATE STREAM s WITH (value_format = 'protobuf', value_schema_id = 1) AS SELECT c1 FROM src", errors.SchemaIdOfOtherFormat),

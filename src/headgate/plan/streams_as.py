@@ -16,13 +16,15 @@ from headgate.catalog.changes import Change, DefinitionChanged, ObjectCreated, O
 from headgate.catalog.graph import COLUMNS, parts_of
 from headgate.catalog.names import find, parent_and_name
 from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object
+from headgate.errors import HeadgateError
 from headgate.plan import plans, streams
 from headgate.plan.chain import chain_of, check_loops, valid_query
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import with_schemas_to_register
 from headgate.plan.new_materialized_views import plan_materialized_view
-from headgate.plan.reading import layout_of, stream_layout
+from headgate.plan.partition_by import partition_columns
+from headgate.plan.reading import ROWKEY, layout_of, stream_layout
 from headgate.plan.relations import named_types, query_relation, relations_read, resolved_query
 from headgate.plan.set_from import topic_notice
 from headgate.plan.sink import plan_new_sink, reused, subjects
@@ -41,7 +43,6 @@ from headgate.resolve.streams import (
     check_properties,
     check_side,
     connection_name,
-    find_name,
     key_side,
     own_name,
     read_format,
@@ -54,6 +55,7 @@ from headgate.schema.names import force_quotes
 from headgate.schema.types import Bigint, Bytes, Integer, Text, Type
 from headgate.schema.written import SchemaFormat
 from headgate.sql.connections import KafkaConnection, WriteOptions
+from headgate.sql.errors import UnknownColumn
 from headgate.sql.formats import (
     BytesFormat,
     Format,
@@ -69,7 +71,7 @@ from headgate.sql.query.tree import ColumnRef
 from headgate.sql.registry_formats import FrozenSchema, PendingId, RegistryFormat, Side, WriteFormatOptions
 from headgate.sql.show import ExplainObject
 from headgate.sql.sinks import CreateSink, SinkKey, SinkOptions
-from headgate.sql.statement import Kind, ObjectName, Query
+from headgate.sql.statement import Expression, Kind, ObjectName, Query
 from headgate.sql.streams import CreateStreamAs, StreamColumn, StreamFormat
 from headgate.sql.views import CreateMaterializedView, CreateView
 from headgate.text.cursor import Identifier
@@ -114,6 +116,7 @@ class _StreamPlanner:
         self.catalog = context.catalog
         self.who = own_name(statement)
         self.made: list[Change] = []
+        self.partition_by: tuple[str, ...] = ()  # the key columns that PARTITION BY names
         self.more: tuple[str, ...] = ()  # notices of a hidden materialized view, and about a topic that stays
         self.query = statement.query  # with the meaning of its names, once the view is made
         found = find(self.catalog, context.path, statement.name, statement.kind) if statement.or_replace else None
@@ -212,11 +215,38 @@ class _StreamPlanner:
             view = self._materialized_view()
         assert isinstance(view.definition, CreateView | CreateMaterializedView)
         self.query = view.definition.query
-        if _selects_all(self.statement.query):
-            names = ", ".join(force_quotes(column.name) for column in view.columns)
+        names = [column.name for column in view.columns]
+        self.partition_by = partition_columns(self.statement.query, self.statement.partition_by, names)
+        computed = self._computed_key(names)
+        if computed is not None or _selects_all(self.statement.query):
+            listed = ", ".join(
+                [*map(force_quotes, names), *([] if computed is None else [f"{computed.text} AS {ROWKEY}"])]
+            )
             full = ".".join(map(force_quotes, self.catalog.path(view.id)))
-            view = self._view(COLUMNS, Query(f"SELECT {names} FROM {full}"))
+            view = self._columns_view(Query(f"SELECT {listed} FROM {full}"), names, computed)
         return view
+
+    def _computed_key(self, names: Sequence[str]) -> Expression | None:
+        """The expression of PARTITION BY that is no column of the query. It becomes the column ROWKEY."""
+        computed = [
+            e for e, name in zip(self.statement.partition_by, self.partition_by, strict=False) if name == ROWKEY
+        ]
+        computed = [expression for expression in computed if ROWKEY not in names]
+        if len(computed) > 1:
+            raise errors.PartitionByNoColumn(*self.who, computed[1].text, tuple(names)).at(computed[1].span)
+        return computed[0] if computed else None
+
+    def _columns_view(self, query: Query, names: Sequence[str], computed: Expression | None) -> Object:
+        """The view that names the columns. Errors in an expression of PARTITION BY point at it."""
+        try:
+            return self._view(COLUMNS, query)
+        except HeadgateError as error:
+            if computed is None:
+                raise
+            if isinstance(error, UnknownColumn):
+                raise errors.PartitionByNoColumn(*self.who, computed.text, tuple(names)).at(computed.span) from None
+            error.span = computed.span
+            raise
 
     def _view(self, suffix: str, query: Query) -> Object:
         catalog, path = self.catalog, self.context.path
@@ -302,16 +332,9 @@ class _StreamPlanner:
             if self.statement.partition_by:
                 raise errors.PropertyWithoutMeaning(*self.who, "PARTITION BY", "the rows of a table have a key")
             return tuple(column.name for column in view.columns if column.key)
-        names = [column.name for column in view.columns]
-        found = []
-        for expression in self.statement.partition_by:
-            tokens = [token for token in tokenize(expression.text) if token.value]
-            written = Identifier(tokens[0].value, quoted=tokens[0].kind.value == "quoted") if len(tokens) == 1 else None
-            name = None if written is None else find_name(written, names)
-            if name is None:
-                raise errors.PartitionByNoColumn(*self.who, expression.text, tuple(names)).at(expression.span)
-            found.append(name)
-        return tuple(found) or self._inherited_key(view, source)
+        if self.statement.partition_by:
+            return self.partition_by
+        return self._inherited_key(view, source)
 
     def _inherited_key(self, view: Object, source: Object | None) -> tuple[str, ...]:
         if source is None:

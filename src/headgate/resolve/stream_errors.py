@@ -288,11 +288,11 @@ class StreamWithoutKey(StreamError, code="PLN-0726"):
 
 
 class PartitionByNoColumn(StreamError, code="PLN-0727"):
-    """PARTITION BY of CREATE STREAM … AS names something that is no column of the query."""
+    """PARTITION BY of CREATE STREAM … AS cannot be computed from the columns of the query, or has two expressions without a name."""
 
     expression: str
     columns: tuple[str, ...]
-    MESSAGE = 'PARTITION BY of {kind} "{name}" is no column of the query'
+    MESSAGE = 'PARTITION BY of {kind} "{name}" is no column of the query: {expression}'
     DETAIL = "The columns are {columns:quoted list}."
     HINT = "Select the expression under a name of its own, and write PARTITION BY with that name."
 
