@@ -11,6 +11,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import parts_of
 from headgate.catalog.names import find
 from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object
+from headgate.errors import joined
 from headgate.plan import plans
 from headgate.plan.definitions import ConnectionRef
 from headgate.plan.errors import NotSupportedYet
@@ -25,7 +26,7 @@ from headgate.resolve.streams import READ_KINDS, StreamSide, key_side, own_name,
 from headgate.schema import encodings as e, types as t
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.formats.jsonschema.write import to_json_schema
-from headgate.schema.formats.protobuf import print_proto, to_protobuf
+from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf
 from headgate.schema.render import print_type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.connections import Kafka, KafkaConnection, ReadOptions, WriteOptions
@@ -198,6 +199,25 @@ def null_notices(statement: AnyStream) -> Iterator[str]:
     yield from given.null_notices(*who, value, "value")
 
 
+def message_notices(statement: AnyStream) -> Iterator[str]:
+    """Which message of a Protobuf file with several is used, if the statement names none."""
+    reads = statement.reads
+    assert reads is not None
+    for side in (key_side(statement), value_side(statement)):
+        if side.format != "protobuf" or side.schema_id is None or side.full_name is not None:
+            continue
+        for schema in frozen_schemas(format_of(reads.formats, side.side), side.side):
+            file = read_files(schema.schema, schema.references)[0]
+            first, *others = [".".join(filter(None, (file.package, one.name))) for one in file.message_type]
+            if others:
+                kind, name = own_name(statement)
+                listed = joined([f'"{other}"' for other in others], "or")
+                yield (
+                    f'the {side.word} of {kind} "{name}" is message "{first}", the first one of schema {side.schema_id}; '
+                    f"{side.word}_schema_full_name chooses another one: {listed}"
+                )
+
+
 # DROP … DELETE TOPIC
 
 
@@ -234,7 +254,7 @@ def plan_stream(statement: CreateStream, context: Context, make: Callable[..., O
     assert statement.reads is not None
     columns, needs, growth = source_columns(layout), connections_of(statement.reads), growth_of(statement)
     old = find(context.catalog, context.path, statement.name, statement.kind) if statement.or_replace else None
-    tag, notices, outside = statement.words, tuple(null_notices(statement)), effects(statement)
+    tag, notices, outside = statement.words, (*null_notices(statement), *message_notices(statement)), effects(statement)
     if old is not None:
         change = redefined(old, context.text, statement, needs, columns)
         done = plan_replacement(context.catalog, change)

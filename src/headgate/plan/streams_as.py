@@ -426,7 +426,7 @@ class _StreamPlanner:
 
     def _registry_format(self, statement: CreateStreamAs, side: StreamSide) -> RegistryFormat:
         given = statement.properties
-        names = (given.key_schema_full_name, given.value_schema_full_name)
+        names = [s.full_name for s in (key_side(statement), value_side(statement)) if s.schema_id is None]
         options = WriteFormatOptions()
         full = (side.full_name or streams.RECORD_NAMES[side.side]) if any(names) and side.schema_id is None else None
         if side.side == "KEY":
@@ -479,6 +479,7 @@ class _StreamPlanner:
         reads = resolve_names(source_over(statement, formats), self.catalog, self.context.path)
         made = replace(statement, reads=reads)
         streams.check_full_names(made)
+        self.more += tuple(streams.message_notices(made))
         return made
 
     def _sink_needs(self, sink: _Sink, view: Object) -> tuple[Dependency, ...]:
