@@ -9,24 +9,27 @@ from decimal import Decimal
 import pytest
 
 from headgate.catalog.changes import apply
+from headgate.catalog.errors import AlreadyExists, DependencyCycle
 from headgate.catalog.graph import hidden_parts, parts_of
-from headgate.catalog.objects import Object
+from headgate.catalog.objects import DesiredTaskState, Object
 from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.doc_errors import PolicyViolated
-from headgate.plan.errors import NotSupportedYet
+from headgate.plan.errors import ReplacementBreaks
 from headgate.plan.impact import plan_follow
-from headgate.plan.plans import CreateTopic, InsertRows, RegisterSchema, ReuseSchema
+from headgate.plan.plans import ChangeCatalog, CreateTopic, InsertRows, RegisterSchema, ReuseSchema
 from headgate.plan.publish.errors import SchemaIdExcludes
 from headgate.plan.reading import layout_of
-from headgate.plan.sink_option_errors import OptionWithoutKey
+from headgate.plan.sink_option_errors import OptionWithoutKey, SinkCannotQuarantine
 from headgate.resolve import stream_errors as errors
 from headgate.resolve.definitions import with_current_names
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.render import print_type
 from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.sql.errors import UnknownFunction
 from headgate.sql.statement import Kind, print_statement
+from headgate.sql.streams import CreateStreamAs
 from tests.plan.planning import Planning
 
 pytestmark = pytest.mark.unit
@@ -133,14 +136,39 @@ def test_partition_by_makes_columns_the_key(planning: Planning) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "keys", "values"),
+    [
+        ("SELECT c1, c2 FROM src PARTITION BY upper(c2)", ["ROWKEY text"], ["c1", "c2"]),
+        ("SELECT * FROM src PARTITION BY c1 % 3", ["ROWKEY integer"], ["k", "c1", "c2"]),
+        ("SELECT c1 + 1 AS more, c2 FROM src PARTITION BY C1+1", ["more integer"], ["c2"]),
+        ("SELECT upper(c2) big, c1 FROM src PARTITION BY c1, Upper(c2)", ["c1 integer", "big text"], []),
+        ('SELECT c2 AS "Key", c1 FROM src PARTITION BY "Key"', ["Key text"], ["c1"]),
+        ("SELECT k, c1, c2 FROM src PARTITION BY NULL", [], ["k", "c1", "c2"]),
+        ("SELECT a.c1, b.c2 FROM src a JOIN src b ON a.k = b.k PARTITION BY c1 + 1", ["ROWKEY integer"], ["c1", "c2"]),
+    ],
+)
+def test_partition_by_an_expression_makes_it_the_key(
+    planning: Planning, text: str, keys: list[str], values: list[str]
+) -> None:
+    planning.do(f"CREATE STREAM s AS {text}")
+    definition = named(planning, "s").definition
+    assert isinstance(definition, CreateStreamAs)
+    found = [f"{c.name.name} {print_type(c.type)}" for c in definition.columns if c.role == "KEY"]
+    assert sorted(found) == sorted(keys)
+    assert [c.name.name for c in definition.columns if c.role is None] == values
+    assert text in " ".join(print_statement(definition).split())
+
+
+@pytest.mark.parametrize(
     ("text", "error"),
     [
         ("CREATE STREAM s AS SELECT * FROM tab", errors.StreamOfOtherGrowth),
         ("CREATE TABLE s AS SELECT * FROM src", errors.StreamOfOtherGrowth),
         ("CREATE TABLE s AS SELECT c1, c2 FROM tab", errors.StreamOfOtherGrowth),
-        ("CREATE TABLE s AS SELECT k, count(*) AS n FROM src GROUP BY k", errors.StreamNeedsState),
         ("CREATE STREAM s WITH (key_schema_id = 1) AS SELECT c1 FROM src", errors.StreamWithoutKey),
-        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY c1 + 1", errors.PartitionByNoColumn),
+        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY c2 || 'x'", errors.PartitionByNoColumn),
+        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY c1 + 1, c1 + 2", errors.PartitionByNoColumn),
+        ("CREATE STREAM s AS SELECT c1 FROM src PARTITION BY no_function(c1)", UnknownFunction),
         ("CREATE TABLE s AS SELECT * FROM tab PARTITION BY c1", errors.PropertyWithoutMeaning),
         ("CREATE STREAM s WITH (value_schema_id = 99) AS SELECT c1 FROM src", errors.SchemaIdUnknown),
         ("CREATE STREAM s WITH (value_format = 'protobuf', value_schema_id = 1) AS SELECT c1 FROM src", errors.SchemaIdOfOtherFormat),
@@ -148,12 +176,158 @@ def test_partition_by_makes_columns_the_key(planning: Planning) -> None:
         ("CREATE STREAM s WITH (key_format = 'kafka', key_schema_id = 1) AS SELECT k, c1 FROM src", errors.FormatWithoutSchemas),
         ("CREATE STREAM s WITH (value_schema_id = -1) AS SELECT c1 FROM src", errors.InvalidSchemaId),
         ("CREATE STREAM s WITH (key_format = 'kafka') AS SELECT k, c1, c2 FROM src PARTITION BY k, c1", errors.FormatOfOneColumn),
-        ("CREATE OR REPLACE STREAM src AS SELECT c1 FROM src", NotSupportedYet),
+        ("CREATE OR REPLACE STREAM src AS SELECT c1 FROM src", errors.StreamChangesColumns),
+        ("CREATE OR REPLACE STREAM src WITH (kafka_topic = 'other') AS SELECT * FROM src", errors.StreamChangesTopic),
+        ("CREATE OR REPLACE STREAM src (c1 int) WITH (kafka_topic = 'src', format = 'avro', partitions = 1)", errors.StreamChangesColumns),
     ],
 )  # fmt: skip
 def test_a_statement_that_breaks_a_rule_is_refused(planning: Planning, text: str, error: type[HeadgateError]) -> None:
     planning.outside.add_subject("given", record({"name": "c1", "type": "int"}))
     refused(planning, text, error)
+
+
+def test_a_table_over_groups_is_filled_from_a_hidden_materialized_view(planning: Planning) -> None:
+    (done,) = planning.do("CREATE TABLE t AS SELECT k, count(*) AS n FROM src GROUP BY k")
+    table = named(planning, "t")
+    assert [(c.name, print_type(c.type), c.key) for c in table.columns] == [
+        ("k", "bigint", True),
+        ("n", "bigint", False),
+    ]
+    parts = parts_of(planning.catalog, table)
+    assert [(p.kind, p.name) for p in parts] == [(Kind.SINK, "t"), (Kind.MATERIALIZED_VIEW, "t query")]
+    assert done.notices[0] == 'table "t" is filled from a materialized view that nobody else sees'
+    assert [e.subject for e in done.effects if isinstance(e, RegisterSchema)] == ["t-key", "t-value"]
+    planning.do("ALTER TABLE t PAUSE")
+    assert {planning.catalog.desired[part.id] for part in parts} == {DesiredTaskState.PAUSED}
+    planning.do("DROP TABLE t DELETE TOPIC")
+    assert not list(planning.catalog.of_kind(Kind.MATERIALIZED_VIEW, Kind.SINK))
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("CREATE STREAM s AS SELECT a.k, a.c1, b.c2 FROM src a JOIN src2 b ON a.k = b.k", ["k"]),
+        ("CREATE STREAM s AS SELECT DISTINCT c2 FROM src", []),
+        ("CREATE STREAM s AS SELECT c1, c2 FROM src UNION ALL SELECT c1, c2 FROM src2", []),
+        ("CREATE TABLE s AS SELECT a.k, a.c1, b.c2 FROM tab a JOIN tab2 b ON a.k = b.k", ["k"]),
+        ("CREATE TABLE s AS SELECT * FROM grouped", ["c2"]),
+    ],
+)
+def test_a_query_with_state_takes_formats_and_keys_from_what_it_reads_first(
+    planning: Planning, text: str, keys: list[str]
+) -> None:
+    planning.do(
+        "CREATE STREAM src2 (k text KEY, c1 int, c2 text) WITH (kafka_topic = 'src2', value_format = 'json', partitions = 1);"
+        "CREATE TABLE tab2 (k bigint PRIMARY KEY, c2 text) WITH (kafka_topic = 'tab2', value_format = 'json', partitions = 1);"
+        "CREATE VIEW grouped AS SELECT c2, sum(c1) AS total FROM src GROUP BY c2"
+    )
+    text = text.replace("src2 b ON a.k = b.k", "src2 b ON a.c2 = b.c2")
+    planning.do(text)
+    stream = named(planning, "s")
+    assert isinstance(stream.definition, CreateStreamAs)
+    given = stream.definition.settled
+    assert given is not None
+    assert (given.value_format, given.key_format) == ("avro", "avro" if keys else None)
+    assert [c.name.name for c in stream.definition.columns if c.role] == keys
+    assert parts_of(planning.catalog, stream)[-1].kind is Kind.MATERIALIZED_VIEW
+
+
+def test_a_source_whose_old_rows_are_needed_gets_a_stored_copy(planning: Planning) -> None:
+    (done,) = planning.do("CREATE TABLE t AS SELECT c2, count(*) AS n FROM tab GROUP BY c2")
+    assert "tab_rows" in done.notices[1]
+    assert [o.name for o in planning.catalog.of_kind(Kind.MATERIALIZED_VIEW)] == ["tab_rows", "t query"]
+    planning.do("DROP TABLE t")
+    assert [o.name for o in planning.catalog.of_kind(Kind.MATERIALIZED_VIEW)] == ["tab_rows"]
+
+
+def test_a_query_with_state_cannot_quarantine(planning: Planning) -> None:
+    text = "CREATE TABLE t WITH (on_error = 'quarantine') AS SELECT k, count(*) AS n FROM src GROUP BY k"
+    refused(planning, text, SinkCannotQuarantine)
+
+
+# OR REPLACE
+
+
+def replaced(planning: Planning, text: str) -> ChangeCatalog:
+    """Replace the stream s or the table t. Its id, and that of the sink that fills it, stay."""
+    name = "t" if "TABLE t" in text else "s"
+    before, (sink, *_) = named(planning, name), parts_of(planning.catalog, named(planning, name))
+    (done,) = planning.do(text)
+    after = named(planning, name)
+    assert (after.id, parts_of(planning.catalog, after)[0].id) == (before.id, sink.id)
+    return done
+
+
+def test_a_stream_is_replaced_by_one_with_more_columns_and_goes_on(planning: Planning) -> None:
+    planning.do("CREATE STREAM s AS SELECT k, c1 FROM src; CREATE VIEW v AS SELECT k, c1 FROM s")
+    objects = len(planning.catalog.objects)
+    done = replaced(planning, "CREATE OR REPLACE STREAM s AS SELECT k, c1, c2 FROM src WHERE c1 > 0")
+    assert done.tag == "CREATE OR REPLACE STREAM"
+    assert done.notices[0].startswith('stream "s" goes on with the relation from where it is')
+    stream = named(planning, "s")
+    assert [(c.id, c.name) for c in stream.columns] == [(1, "k"), (2, "c1"), (3, "c2")]
+    assert [p.name for p in parts_of(planning.catalog, stream)] == ["s", "s 2 query"]
+    assert len(planning.catalog.objects) == objects
+    sink = task_definition(planning.catalog, named(planning, "s", Kind.SINK)).sink
+    assert isinstance(sink, SinkDefinition)
+    assert sink.topic == "s"
+    replaced(planning, "CREATE OR REPLACE STREAM s AS SELECT k, c1, c2 FROM src WHERE c1 > 1")
+    assert [p.name for p in parts_of(planning.catalog, stream)] == ["s", "s query"]
+
+
+def test_a_table_is_replaced_by_one_with_state_and_back(planning: Planning) -> None:
+    planning.do("CREATE TABLE t AS SELECT k, c1::bigint AS c1 FROM tab")
+    done = replaced(planning, "CREATE OR REPLACE TABLE t AS SELECT k, sum(c1) AS c1 FROM src GROUP BY k")
+    assert done.notices[-1].startswith('table "t" is written anew')
+    parts = parts_of(planning.catalog, named(planning, "t"))
+    assert [(p.kind, p.name) for p in parts] == [(Kind.SINK, "t"), (Kind.MATERIALIZED_VIEW, "t 2 query")]
+    replaced(planning, "CREATE OR REPLACE TABLE t AS SELECT k, c1::bigint AS c1 FROM tab")
+    assert [o.name for o in planning.catalog.of_kind(Kind.MATERIALIZED_VIEW)] == []
+
+
+def test_a_plain_stream_becomes_one_with_a_query_and_back(planning: Planning) -> None:
+    columns = "(k bigint KEY, c1 int) WITH (kafka_topic = 's', format = 'json', partitions = 1)"
+    planning.do(f"CREATE STREAM s {columns}; CREATE VIEW v AS SELECT * FROM s")
+    planning.do("CREATE OR REPLACE STREAM s WITH (format = 'json') AS SELECT k, c1 FROM src")
+    assert [p.name for p in parts_of(planning.catalog, named(planning, "s"))] == ["s", "s query"]
+    planning.do(f"CREATE OR REPLACE STREAM s {columns}")
+    assert parts_of(planning.catalog, named(planning, "s")) == ()
+    assert [o.name for o in planning.catalog.of_kind(Kind.SINK, Kind.VIEW)] == ["v"]
+
+
+def test_a_replacement_that_would_break_a_reader_is_refused(planning: Planning) -> None:
+    planning.do(
+        "CREATE STREAM s AS SELECT k, c1 FROM src;"
+        "CREATE MATERIALIZED VIEW m AS SELECT * FROM s; CREATE VIEW v AS SELECT a.*, 1 AS c2 FROM s a"
+    )
+    wrong = refused(planning, "CREATE OR REPLACE STREAM s AS SELECT k, c1, c2 FROM src", ReplacementBreaks)
+    assert wrong.message() == 'cannot replace stream "s": 2 objects that read it would no longer work'
+    assert 'view "v"' in str(wrong.detail())
+    columns = "(k bigint KEY, c1 int, c2 text) WITH (kafka_topic = 's', format = 'avro')"
+    planning.outside.topics["s"] = 1
+    refused(planning, f"CREATE OR REPLACE STREAM s {columns}", ReplacementBreaks)
+
+
+def test_a_stream_cannot_be_replaced_by_a_query_over_itself(planning: Planning) -> None:
+    planning.do("CREATE STREAM s AS SELECT k, c1 FROM src; CREATE VIEW v AS SELECT k, c1 FROM s")
+    refused(planning, "CREATE OR REPLACE STREAM s AS SELECT k, c1 FROM v", DependencyCycle)
+
+
+def test_a_stream_that_exists_is_skipped_or_refused(planning: Planning) -> None:
+    planning.do("CREATE STREAM s AS SELECT k, c1 FROM src")
+    planning.skip("CREATE STREAM IF NOT EXISTS s AS SELECT nothing FROM nowhere")
+    planning.skip("CREATE TABLE IF NOT EXISTS tab WITH (kafka_topic = 'nowhere')")
+    refused(planning, "CREATE STREAM s AS SELECT k, c1 FROM src", AlreadyExists)
+
+
+def test_a_renamed_stream_keeps_its_topic_and_its_parts_follow(planning: Planning) -> None:
+    planning.do("CREATE STREAM s AS SELECT k, c1 FROM src; ALTER STREAM s RENAME TO r")
+    stream = named(planning, "r")
+    assert [p.name for p in parts_of(planning.catalog, stream)] == ["r", "r query"]
+    assert stream.definition is not None
+    shown = print_statement(with_current_names(planning.catalog, stream, stream.definition))
+    assert shown == "CREATE STREAM r\nWITH (kafka_topic = 's') AS\nSELECT k, c1 FROM src;"
+    planning.do("CREATE STREAM s WITH (kafka_topic = 's2') AS SELECT k, c1 FROM src")
 
 
 def test_dropping_a_stream_drops_its_parts(planning: Planning) -> None:

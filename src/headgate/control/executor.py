@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Protocol, assert_never
 
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import apply
 from headgate.catalog.errors import CatalogChanged
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Object
@@ -264,8 +265,8 @@ class Executor:
                 yield from self._inserts.insert_results(catalog, step.plan, results)
             case plans.ReplayQuarantine(tasks):
                 yield from replayed(tasks, catalog, self._queries.replay)
-            case plans.Show(statement):
-                yield from show(statement, catalog, path, self._store)
+            case plans.Show(statement, after):
+                yield from show(statement, apply(catalog, *after), path, self._store)
                 yield Done(step.statement.words.split()[0])
             case plans.ChangeCatalog():
                 late = self._commit(step, step.plan, ids)

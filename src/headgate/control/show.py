@@ -10,7 +10,7 @@ from typing import assert_never, cast
 
 from headgate.catalog.catalog import Catalog, column_comment, field_comment, object_comment
 from headgate.catalog.changes import apply
-from headgate.catalog.graph import hidden_parts, upstream
+from headgate.catalog.graph import hidden_parts, parts_of, upstream
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, is_name_of
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
@@ -35,7 +35,8 @@ from headgate.plan.source import present_field_names
 from headgate.plan.stored_copies import reads_of_sink, with_old_rows
 from headgate.plan.target_definitions import MaterializationDefinition
 from headgate.resolve.definitions import with_current_names
-from headgate.resolve.statements import Context, object_id
+from headgate.resolve.statements import Context, object_id, topic_name
+from headgate.resolve.streams import READ_KINDS, read_statement
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
@@ -81,6 +82,8 @@ def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: S
             entry = catalog.get(object_id(statement.name))
             if entry.kind is Kind.MATERIALIZED_VIEW:
                 return _explain_view(catalog, entry)
+            if entry.kind in READ_KINDS:
+                return _explain_stream(catalog, entry)
             return _explain_sink(definition_of(entry, CreateSink), catalog)
         case s.ExplainSchema():
             return _explain_schema(statement, catalog)
@@ -293,6 +296,23 @@ def _explain_view(catalog: Catalog, view: Object) -> Table:
     """How a materialized view is kept."""
     lines = list(_query_lines(catalog, valid_query(catalog, view)))
     lines[1:2] = _kept_lines(catalog, view, materialized(catalog, view))
+    return _table(["plan"], [[line] for line in lines])
+
+
+def _explain_stream(catalog: Catalog, stream: Object) -> Table:
+    """What a stream or table reads, and how its parts fill its topic if it was made by AS."""
+    lines = [f"reads topic {topic_name(read_statement(stream).kafka)}"]
+    for part in parts_of(catalog, stream):
+        if part.kind is Kind.SINK:
+            lines.append("filled by a sink, which")
+            _, told = _explain_sink(definition_of(part, CreateSink), catalog)
+        elif part.kind is Kind.MATERIALIZED_VIEW:
+            lines.append(f"from materialized view {part.name}, which")
+            _, told = _explain_view(catalog, part)
+        else:
+            lines.append(f"from view {part.name}, which")
+            _, told = _table(["plan"], [[line] for line in _query_lines(catalog, valid_query(catalog, part))])
+        lines += [f"  {row[0]}" for row in told.rows]
     return _table(["plan"], [[line] for line in lines])
 
 

@@ -52,12 +52,13 @@ class ColumnOfUnknownType(PlanError, code="PLN-0104"):
 
 
 class ReplacementBreaks(PlanError, code="PLN-0108"):
-    """CREATE OR REPLACE VIEW gives a view a query with which objects that read it, at any depth, no longer work."""
+    """CREATE OR REPLACE gives a view, a stream or a table a form with which objects that read it, at any depth, no longer work."""
 
     view: str
     broken: tuple[tuple[str, str, str], ...]  # kind, name and reason
-    MESSAGE = 'cannot replace view "{view}": {count} that read it would no longer work'
-    HINT = "Keep what they need in the query, drop them first, or create a view of another name."
+    kind: str = "view"
+    MESSAGE = 'cannot replace {kind} "{view}": {count} that read it would no longer work'
+    HINT = "Keep what they need in the query, drop them first, or create a {kind} of another name."
 
     @property
     def count(self) -> str:

@@ -219,9 +219,11 @@ ShowStatement: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Read the answer from the catalog and the store when the statement's turn comes."""
+    """Read the answer from the catalog and the store when the statement's turn comes. ``after`` are changes of the catalog that
+    the answer supposes and nobody makes: EXPLAIN CREATE STREAM … AS shows a stream that does not exist."""
 
     statement: ShowStatement
+    after: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ObjectRenamed, apply
 from headgate.catalog.errors import AlreadyExists
-from headgate.catalog.graph import type_by_path
+from headgate.catalog.graph import parts_of, type_by_path
 from headgate.catalog.names import DEFAULT_PATH, resolve_column
 from headgate.catalog.objects import Object, definition_of
 from headgate.errors import HeadgateError
@@ -36,7 +36,15 @@ def rename(catalog: Catalog, target: Object, new: Identifier) -> tuple[Change, .
         if not _prints_the_same(catalog, after, user):
             user_name = catalog.display_name(user.id)
             raise NameShadowed(target.kind, catalog.display_name(target.id), new.name, user.kind, user_name)
-    return (renamed,)
+    return (renamed, *_renamed_parts(catalog, target, new))
+
+
+def _renamed_parts(catalog: Catalog, target: Object, new: Identifier) -> Iterator[Change]:
+    """The hidden parts of a stream have its name: the sink alone, the views with a suffix."""
+    for part in parts_of(catalog, target):
+        if part.kind is Kind.SINK:
+            _check_free(catalog, part, new)
+        yield ObjectRenamed(part.id, new.name + part.name.removeprefix(target.name))
 
 
 def rename_column(catalog: Catalog, source: Object, column: Identifier, new: Identifier) -> tuple[Change, ...]:

@@ -52,7 +52,7 @@ def plan_set_from(statement: AlterSinkFrom, context: Context) -> ChangeCatalog |
     check_loops(after, [sink.id])
     effects = tuple(effect for _, effect in register)
     return ChangeCatalog(
-        statement.words, (change,), effects, notices=(*notices, *lost, _notice(catalog, sink, old, needed, used))
+        statement.words, (change,), effects, notices=(*notices, *lost, topic_notice(catalog, sink, old, needed, used))
     )
 
 
@@ -124,7 +124,10 @@ def _published(catalog: Catalog, statement: CreateSink) -> Mapping[Side, Registe
 # what happens to the topic
 
 
-def _notice(catalog: Catalog, sink: Object, old: CreateSink, needed: SinkDefinition, used: Sequence[Register]) -> str:
+def topic_notice(
+    catalog: Catalog, sink: Object, old: CreateSink, needed: SinkDefinition, used: Sequence[Register]
+) -> str:
+    """What happens to the records of the topic. ``catalog`` has the old relation and the new one."""
     name = f'sink "{sink.name}"'
     before, after = (_source(catalog, id_) for id_ in (object_id(old.relation), needed.relation))
     in_step = needed.envelope == "UPSERT" and catalog.get(needed.relation).growth is Growth.KEYED

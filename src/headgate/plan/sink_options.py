@@ -56,7 +56,8 @@ def check_key_options(statement: CreateSink, name: str) -> None:
             raise errors.OptionWithoutKey(name, option)
         return
     values = _write_options(statement, "VALUE")
-    if options is not None and values is not None:
+    given_ids = (options and options.key_schema_id, values and values.value_schema_id)
+    if options is not None and values is not None and not any(given_ids):  # a given schema has its own name
         names = {"AVRO KEY FULLNAME": options.avro_key_fullname, "AVRO VALUE FULLNAME": values.avro_value_fullname}
         given_names = [option for option, full in names.items() if full is not None]
         if len(given_names) == 1:

@@ -43,7 +43,7 @@ from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.plan.source import check_schema_change, keep_column_ids, plan_source, source_columns
 from headgate.plan.stored_copies import reads_of_sink
-from headgate.plan.streams_as import plan_stream_as
+from headgate.plan.streams_as import explain_stream_as, plan_stream_as
 from headgate.plan.views import (
     derive_growth,
     plan_replacement,
@@ -124,7 +124,7 @@ class _Planner:
             case CreateStream():
                 return streams.plan_stream(statement, self.context, self._object)
             case CreateStreamAs():
-                return plan_stream_as(statement, self.context, self._types)
+                return plan_stream_as(statement, self.context, self.types)
             case CreateMaterializedView():
                 return plan_materialized_view(statement, self.context)
             case CreateSink():
@@ -204,7 +204,7 @@ class _Planner:
 
     def _view(self, statement: CreateView) -> ChangeCatalog:
         analysed, needs = query_dependencies(self.catalog, self.path, statement.query)
-        columns = view_columns(analysed, statement.columns, statement.name.parts[-1].name, self._types(analysed))
+        columns = view_columns(analysed, statement.columns, statement.name.parts[-1].name, self.types(analysed))
         growth, columns = derive_growth(self.catalog, analysed, columns)
         old = find(self.catalog, self.path, statement.name, Kind.VIEW) if statement.or_replace else None
         query = resolved_query(self.catalog, self.path, statement.query, analysed)
@@ -219,7 +219,7 @@ class _Planner:
             )
         return self._create(statement, columns=columns, growth=growth, dependencies=needs)
 
-    def _types(self, analysed: AnalysedQuery) -> Sequence[Type]:
+    def types(self, analysed: AnalysedQuery) -> Sequence[Type]:
         """The types of all columns, if Spark must be asked for one of them."""
         if all(column.type is not None for column in analysed.columns):
             return ()
@@ -332,8 +332,8 @@ class _Planner:
             return missing
         desired = DesiredTaskState.PAUSED if statement.action == "PAUSE" else DesiredTaskState.RUNNING
         target = self._named(statement.name)
-        (task, *_) = (*parts_of(self.catalog, target), target)
-        return ChangeCatalog(statement.words, (changes.TaskStateSet(task.id, desired),))
+        parts = [part.id for part in parts_of(self.catalog, target) if part.id in self.catalog.desired]
+        return ChangeCatalog(statement.words, tuple(changes.TaskStateSet(id_, desired) for id_ in parts or [target.id]))
 
     def _accept(self, statement: AcceptSchemaChange) -> ChangeCatalog | Skip:
         """ACCEPT SCHEMA CHANGE. Raises if a view or sink downstream cannot follow."""
@@ -433,7 +433,11 @@ def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
         case sql_show.Explain(statement=CreateMaterialization() as explained):
             plan_materialization(catalog, explained)  # raises now if it cannot be made
             return plans.Show(statement)
+        case sql_show.Explain(statement=CreateStreamAs() as explained):
+            return explain_stream_as(explained, context, _Planner(context).types)
         case sql_show.ExplainObject(kind=Kind.SINK | Kind.MATERIALIZATION | Kind.MATERIALIZED_VIEW):
+            return plans.Show(statement)
+        case sql_show.ExplainObject(kind=Kind.STREAM | Kind.TABLE):
             return plans.Show(statement)
         case sql_show.Explain() | sql_show.ExplainObject():
             raise NotSupportedYet("EXPLAIN of this statement")

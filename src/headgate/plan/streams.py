@@ -11,12 +11,14 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import parts_of
 from headgate.catalog.names import find
 from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object
+from headgate.errors import joined
 from headgate.plan import plans
 from headgate.plan.definitions import ConnectionRef
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.publish import given
 from headgate.plan.reading import stream_layout
 from headgate.plan.source import SourcePlan, keep_column_ids, source_columns
+from headgate.plan.views import plan_replacement
 from headgate.plan.writing import written_sides
 from headgate.resolve import stream_errors as errors
 from headgate.resolve.statements import Context, kafka_server, object_id, registry_server, topic_name
@@ -24,7 +26,7 @@ from headgate.resolve.streams import READ_KINDS, StreamSide, key_side, own_name,
 from headgate.schema import encodings as e, types as t
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.formats.jsonschema.write import to_json_schema
-from headgate.schema.formats.protobuf import print_proto, to_protobuf
+from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf
 from headgate.schema.render import print_type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.connections import Kafka, KafkaConnection, ReadOptions, WriteOptions
@@ -152,8 +154,12 @@ def check_full_names(statement: AnyStream) -> None:
                 raise errors.OtherFullName(*who, f"{side.word}_schema_full_name", side.full_name, found or "")
 
 
-def check_replacement(old: Object, columns: tuple[Column, ...]) -> None:
-    """Raises StreamChangesColumns unless every column stays: others use it, and the topic holds its values."""
+def check_replacement(old: Object, reads: CreateSource, columns: tuple[Column, ...]) -> None:
+    """Raises StreamChangesColumns unless every column stays: others use it, and the topic holds its values. Raises
+    StreamChangesTopic for another topic: those who read the stream know how far they have read the one that it has."""
+    before = read_statement(old).kafka
+    if (kafka_server(before), topic_name(before)) != (kafka_server(reads.kafka), topic_name(reads.kafka)):
+        raise errors.StreamChangesTopic(old.kind.value, old.name, topic_name(before), topic_name(reads.kafka))
     new = {column.name: column for column in columns}
     changed = [
         f"{column.name} {print_type(column.type)}"
@@ -166,6 +172,21 @@ def check_replacement(old: Object, columns: tuple[Column, ...]) -> None:
         raise errors.StreamChangesColumns(old.kind.value, old.name, tuple(changed))
 
 
+def redefined(
+    old: Object, text: str, statement: AnyStream, needs: tuple[Dependency, ...], columns: tuple[Column, ...]
+) -> changes.DefinitionChanged:
+    """The change of a stream or table that is replaced. Raises if its columns or its topic would be others."""
+    assert statement.reads is not None
+    check_replacement(old, statement.reads, columns)
+    return changes.DefinitionChanged(
+        old.id, text, statement, needs, keep_column_ids(old, columns), growth_of(statement)
+    )
+
+
+def replacing(tag: str) -> str:
+    return tag.replace("CREATE", "CREATE OR REPLACE")
+
+
 # what nulls do
 
 
@@ -176,6 +197,25 @@ def null_notices(statement: AnyStream) -> Iterator[str]:
     if key is not None:
         yield from given.null_notices(*who, key, "key")
     yield from given.null_notices(*who, value, "value")
+
+
+def message_notices(statement: AnyStream) -> Iterator[str]:
+    """Which message of a Protobuf file with several is used, if the statement names none."""
+    reads = statement.reads
+    assert reads is not None
+    for side in (key_side(statement), value_side(statement)):
+        if side.format != "protobuf" or side.schema_id is None or side.full_name is not None:
+            continue
+        for schema in frozen_schemas(format_of(reads.formats, side.side), side.side):
+            file = read_files(schema.schema, schema.references)[0]
+            first, *others = [".".join(filter(None, (file.package, one.name))) for one in file.message_type]
+            if others:
+                kind, name = own_name(statement)
+                listed = joined([f'"{other}"' for other in others], "or")
+                yield (
+                    f'the {side.word} of {kind} "{name}" is message "{first}", the first one of schema {side.schema_id}; '
+                    f"{side.word}_schema_full_name chooses another one: {listed}"
+                )
 
 
 # DROP … DELETE TOPIC
@@ -214,12 +254,14 @@ def plan_stream(statement: CreateStream, context: Context, make: Callable[..., O
     assert statement.reads is not None
     columns, needs, growth = source_columns(layout), connections_of(statement.reads), growth_of(statement)
     old = find(context.catalog, context.path, statement.name, statement.kind) if statement.or_replace else None
-    tag, notices, outside = statement.words, tuple(null_notices(statement)), effects(statement)
+    tag, notices, outside = statement.words, (*null_notices(statement), *message_notices(statement)), effects(statement)
     if old is not None:
-        check_replacement(old, columns)
-        kept = keep_column_ids(old, columns)
-        change = changes.DefinitionChanged(old.id, context.text, statement, needs, kept, growth)
-        return plans.ChangeCatalog(tag.replace("CREATE", "CREATE OR REPLACE"), (change,), outside, notices=notices)
+        change = redefined(old, context.text, statement, needs, columns)
+        done = plan_replacement(context.catalog, change)
+        dropped = (changes.ObjectDropped(part.id) for part in parts_of(context.catalog, old))
+        return plans.ChangeCatalog(
+            replacing(tag), (*done.changes, *dropped), outside, done.consequences, notices=notices
+        )
     made = make(statement, columns=columns, growth=growth, dependencies=needs, comment=Comment(imported=layout.doc))
     return plans.ChangeCatalog(tag, (changes.ObjectCreated(made),), outside, notices=notices)
 

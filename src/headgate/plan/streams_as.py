@@ -1,42 +1,48 @@
 """Plans of CREATE STREAM and CREATE TABLE … AS SELECT.
 
 Such a stream has parts that nobody sees: a view with the query, and a sink that writes the rows of the view to the topic. The
-stream itself reads the topic. A query with `*` gets a second view that names the columns, so that the stream keeps its columns
-when a source follows a schema change.
+stream itself reads the topic. The view is a materialized one if rows must be kept to answer the query: for GROUP BY, joins and
+the like. A query with `*` gets a second view that names the columns, so that the stream keeps its columns when a source follows
+a schema change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
-from headgate.catalog.changes import Change, ObjectCreated, apply
-from headgate.catalog.graph import COLUMNS
+from headgate.catalog.changes import Change, DefinitionChanged, ObjectCreated, ObjectDropped, apply
+from headgate.catalog.graph import COLUMNS, parts_of
 from headgate.catalog.names import find, parent_and_name
 from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object
+from headgate.errors import HeadgateError
 from headgate.plan import plans, streams
-from headgate.plan.chain import chain_of, check_loops
+from headgate.plan.chain import chain_of, check_loops, valid_query
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import with_schemas_to_register
-from headgate.plan.reading import layout_of, stream_layout
-from headgate.plan.relations import named_types, query_relation, resolved_query
+from headgate.plan.new_materialized_views import plan_materialized_view
+from headgate.plan.partition_by import partition_columns
+from headgate.plan.reading import ROWKEY, layout_of, stream_layout
+from headgate.plan.relations import named_types, query_relation, relations_read, resolved_query
+from headgate.plan.set_from import topic_notice
 from headgate.plan.sink import plan_new_sink, reused, subjects
 from headgate.plan.sink_docs import check_docs, types_named, with_frozen_docs, with_full_names
 from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.plan.source import source_columns
-from headgate.plan.views import derive_growth, query_dependencies, view_columns
+from headgate.plan.views import derive_growth, plan_replacement, query_dependencies, view_columns
 from headgate.resolve import stream_errors as errors
 from headgate.resolve.statements import Context, TakenSchema, resolve_names
 from headgate.resolve.streams import (
     FORMAT_NAMES,
+    READ_KINDS,
     REGISTRY,
     StreamSide,
     check_properties,
     check_side,
     connection_name,
-    find_name,
     key_side,
     own_name,
     read_format,
@@ -49,6 +55,7 @@ from headgate.schema.names import force_quotes
 from headgate.schema.types import Bigint, Bytes, Integer, Text, Type
 from headgate.schema.written import SchemaFormat
 from headgate.sql.connections import KafkaConnection, WriteOptions
+from headgate.sql.errors import UnknownColumn
 from headgate.sql.formats import (
     BytesFormat,
     Format,
@@ -62,10 +69,11 @@ from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.registry_formats import FrozenSchema, PendingId, RegistryFormat, Side, WriteFormatOptions
+from headgate.sql.show import ExplainObject
 from headgate.sql.sinks import CreateSink, SinkKey, SinkOptions
-from headgate.sql.statement import Kind, ObjectName, Query
+from headgate.sql.statement import Expression, Kind, ObjectName, Query
 from headgate.sql.streams import CreateStreamAs, StreamColumn, StreamFormat
-from headgate.sql.views import CreateView
+from headgate.sql.views import CreateMaterializedView, CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import tokenize
 
@@ -78,6 +86,14 @@ AskTypes = Callable[[AnalysedQuery], Sequence[Type]]
 def plan_stream_as(statement: CreateStreamAs, context: Context, ask: AskTypes) -> plans.ChangeCatalog:
     """The stream with its parts, its topic and the schemas of the topic."""
     return _StreamPlanner(statement, context, ask).plan()
+
+
+def explain_stream_as(statement: CreateStreamAs, context: Context, ask: AskTypes) -> plans.Show:
+    """EXPLAIN of the stream as if it were there."""
+    planned = plan_stream_as(statement, context, ask)
+    made = planned.changes[-1]
+    assert isinstance(made, ObjectCreated)
+    return plans.Show(ExplainObject(statement.kind, replace(statement.name, id=made.object.id)), planned.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,33 +116,72 @@ class _StreamPlanner:
         self.catalog = context.catalog
         self.who = own_name(statement)
         self.made: list[Change] = []
+        self.partition_by: tuple[str, ...] = ()  # the key columns that PARTITION BY names
+        self.more: tuple[str, ...] = ()  # notices of a hidden materialized view, and about a topic that stays
+        self.query = statement.query  # with the meaning of its names, once the view is made
+        found = find(self.catalog, context.path, statement.name, statement.kind) if statement.or_replace else None
+        self.old = found
+        self.parts = () if found is None else parts_of(self.catalog, found)
 
     def plan(self) -> plans.ChangeCatalog:
-        statement, context = self.statement, self.context
-        if statement.or_replace and find(self.catalog, context.path, statement.name, statement.kind) is not None:
-            raise NotSupportedYet(f"CREATE OR REPLACE {statement.kind.words} … AS over an existing one")
+        statement = self.statement
         check_properties(statement)
         streams.refuse_later_features(statement)
-        self.schema, self.name = parent_and_name(self.catalog, context.path, statement.name, statement.kind)
-        parent_and_name(
-            self.catalog, context.path, statement.name, Kind.SINK
-        )  # raises if its part cannot have the name
+        self._name()
         view = self._views()
         statement = self._with_columns(view)
         sink = self._sink(statement, view)
         statement = self._with_reading(statement, sink)
-        part = self._add(Kind.SINK, self.name, sink.statement, self._sink_needs(sink, view))
+        part = self._put_sink(sink, view)
         layout = stream_layout(statement)
         assert statement.reads is not None
-        needs = (Dependency(part.id, DependencyKind.FILLED_BY), *streams.connections_of(statement.reads))
-        stream = self._add(
+        needs = (Dependency(part, DependencyKind.FILLED_BY), *streams.connections_of(statement.reads))
+        outside = tuple(self._effects(sink))
+        if self.old is not None:
+            replaced = self._replace(self.old, statement, needs, source_columns(layout))
+            return replace(replaced, effects=outside, notices=self._notices(sink))
+        self._add(
             statement.kind, self.name, statement, needs, source_columns(layout), streams.growth_of(statement),
             Comment(imported=layout.doc),
         )  # fmt: skip
-        check_loops(self.catalog, [part.id])
-        assert stream.definition is not None
+        check_loops(self.catalog, [part])
+        return plans.ChangeCatalog(statement.words, tuple(self.made), outside, notices=self._notices(sink))
+
+    def _name(self) -> None:
+        """Where the stream is, and what it is called. Raises if the name is taken by another stream, or by a sink."""
+        catalog, path, statement = self.catalog, self.context.path, self.statement
+        if self.old is not None:
+            self.schema, self.name = self.old.parent, self.old.name
+        else:
+            self.schema, self.name = parent_and_name(catalog, path, statement.name, statement.kind)
+        if not self.parts:
+            parent_and_name(catalog, path, statement.name, Kind.SINK)
+
+    def _put_sink(self, sink: _Sink, view: Object) -> int:
+        """The id of the sink. That of a stream that is replaced goes on with the new query."""
+        needs = self._sink_needs(sink, view)
+        if not self.parts:
+            return self._add(Kind.SINK, self.name, sink.statement, needs).id
+        old = self.parts[0]
+        assert isinstance(old.definition, CreateSink)
+        self.more += (topic_notice(self.catalog, old, old.definition, sink.planned, sink.register),)
+        change = DefinitionChanged(old.id, self.context.text, sink.statement, needs, (), None)
+        self.made.append(change)
+        self.catalog = apply(self.catalog, change)
+        return change.id
+
+    def _replace(
+        self, old: Object, statement: CreateStreamAs, needs: tuple[Dependency, ...], columns: tuple[Column, ...]
+    ) -> plans.ChangeCatalog:
+        """The stream with its new parts, everything that reads it, and the end of its old views."""
+        change = streams.redefined(old, self.context.text, statement, needs, columns)
+        made = plan_replacement(self.catalog, change)
+        after = apply(self.catalog, *made.changes)
+        check_loops(after, [needs[0].on])
+        kept = {part.id for part in parts_of(after, after.get(old.id))}
+        dropped = (ObjectDropped(part.id) for part in self.parts if part.id not in kept)
         return plans.ChangeCatalog(
-            statement.words, tuple(self.made), tuple(self._effects(sink)), notices=self._notices(sink)
+            streams.replacing(statement.words), (*self.made, *made.changes, *dropped), consequences=made.consequences
         )
 
     def _add(
@@ -154,39 +209,94 @@ class _StreamPlanner:
         """The hidden views; the last one has the columns of the stream."""
         view = self._view(QUERY, self.statement.query)
         self._check_growth(view)
-        if any(token.word == "*" for token in tokenize(self.statement.query.text)):
-            names = ", ".join(force_quotes(column.name) for column in view.columns)
+        try:
+            chain_of(self.catalog, view.id)
+        except NotSupportedYet:
+            view = self._materialized_view()
+        assert isinstance(view.definition, CreateView | CreateMaterializedView)
+        self.query = view.definition.query
+        names = [column.name for column in view.columns]
+        self.partition_by = partition_columns(self.statement.query, self.statement.partition_by, names)
+        computed = self._computed_key(names)
+        if computed is not None or _selects_all(self.statement.query):
+            listed = ", ".join(
+                [*map(force_quotes, names), *([] if computed is None else [f"{computed.text} AS {ROWKEY}"])]
+            )
             full = ".".join(map(force_quotes, self.catalog.path(view.id)))
-            view = self._view(COLUMNS, Query(f"SELECT {names} FROM {full}"))
+            view = self._columns_view(Query(f"SELECT {listed} FROM {full}"), names, computed)
         return view
+
+    def _computed_key(self, names: Sequence[str]) -> Expression | None:
+        """The expression of PARTITION BY that is no column of the query. It becomes the column ROWKEY."""
+        computed = [
+            e for e, name in zip(self.statement.partition_by, self.partition_by, strict=False) if name == ROWKEY
+        ]
+        computed = [expression for expression in computed if ROWKEY not in names]
+        if len(computed) > 1:
+            raise errors.PartitionByNoColumn(*self.who, computed[1].text, tuple(names)).at(computed[1].span)
+        return computed[0] if computed else None
+
+    def _columns_view(self, query: Query, names: Sequence[str], computed: Expression | None) -> Object:
+        """The view that names the columns. Errors in an expression of PARTITION BY point at it."""
+        try:
+            return self._view(COLUMNS, query)
+        except HeadgateError as error:
+            if computed is None:
+                raise
+            if isinstance(error, UnknownColumn):
+                raise errors.PartitionByNoColumn(*self.who, computed.text, tuple(names)).at(computed.span) from None
+            error.span = computed.span
+            raise
 
     def _view(self, suffix: str, query: Query) -> Object:
         catalog, path = self.catalog, self.context.path
         analysed, needs = query_dependencies(catalog, path, query)
         columns = view_columns(analysed, (), self.who[1], self.ask(analysed))
         growth, columns = derive_growth(catalog, analysed, columns)
-        name = f"{self.name} {suffix}"
+        name = self._part_name(suffix)
         definition = CreateView(
             ObjectName((Identifier(name, quoted=True),)), resolved_query(catalog, path, query, analysed)
         )
         return self._add(Kind.VIEW, name, definition, needs, columns, growth)
+
+    def _part_name(self, suffix: str) -> str:
+        """The name of a hidden view. That of a stream that is replaced is still there when the new one is made."""
+        names = chain([f"{self.name} {suffix}"], (f"{self.name} {number} {suffix}" for number in count(2)))
+        taken = {each.name for each in self.context.catalog.children(self.schema)}
+        return next(name for name in names if name not in taken)
+
+    def _materialized_view(self) -> Object:
+        """The hidden view as a materialized one, and before it stored copies of sources whose rows it needs again."""
+        where = self.context.catalog.path(self.schema)
+        name = ObjectName(tuple(Identifier(part, quoted=True) for part in (*where, self._part_name(QUERY))))
+        planned = plan_materialized_view(CreateMaterializedView(name, self.statement.query), self.context)
+        self.made = list(planned.changes)
+        self.catalog = apply(self.context.catalog, *planned.changes)
+        kind, own = self.who
+        self.more = (f'{kind} "{own}" is filled from a materialized view that nobody else sees', *planned.notices)
+        last = planned.changes[-1]
+        assert isinstance(last, ObjectCreated)
+        return last.object
 
     def _check_growth(self, view: Object) -> None:
         wanted = Growth.KEYED if self.statement.kind is Kind.TABLE else Growth.APPEND
         if view.growth is not wanted:
             raise errors.StreamOfOtherGrowth(*self.who, (view.growth or Growth.CHANGING).value)
 
-    def _chain_source(self, view: Object) -> Object:
-        try:
-            return chain_of(self.catalog, view.id).source
-        except NotSupportedYet:
-            raise errors.StreamNeedsState(*self.who) from None
+    def _first_source(self, view: Object) -> Object | None:
+        """The topic that the query reads first, from which formats and keys are taken; None if it reads no topic."""
+        while view.kind not in READ_KINDS:
+            reads = relations_read(valid_query(self.catalog, view))
+            if not reads:
+                return None
+            view = self.catalog.get(reads[0])
+        return view
 
     # columns and formats
 
     def _with_columns(self, view: Object) -> CreateStreamAs:
         """The statement with the columns of the query, those of the key marked, and with a format for each side."""
-        source = self._chain_source(view)
+        source = self._first_source(view)
         keys = self._key_names(view, source)
         role = "PRIMARY KEY" if self.statement.kind is Kind.TABLE else "KEY"
         relation = query_relation(self.catalog, view)
@@ -196,17 +306,12 @@ class _StreamPlanner:
             for name, type_ in types.items()
         )
         given = self.statement.properties
-        key, value = _formats_of(source)
+        key, value = (None, None) if source is None else _formats_of(source)
         if given.format is None:
             value_format = given.value_format or value
             key_format = given.key_format or (key if keys else None)
             given = replace(given, value_format=value_format, key_format=key_format)
-        first = self.made[0]
-        assert isinstance(first, ObjectCreated)
-        assert isinstance(first.object.definition, CreateView)
-        # With the meaning of its names, so that it is printed with the names of today.
-        query = first.object.definition.query
-        statement = replace(self.statement, query=query, projection=columns, settled=given)
+        statement = replace(self.statement, query=self.query, projection=columns, settled=given)
         self._check_sides(statement, keys)
         return statement
 
@@ -221,24 +326,19 @@ class _StreamPlanner:
         if whole and statement.properties.value_schema_id is None:
             raise NotSupportedYet("wrap_single_value = false with AS and without value_schema_id")
 
-    def _key_names(self, view: Object, source: Object) -> tuple[str, ...]:
+    def _key_names(self, view: Object, source: Object | None) -> tuple[str, ...]:
         """The key columns: those of a table, those of PARTITION BY, or those that come from the key of the source."""
         if self.statement.kind is Kind.TABLE:
             if self.statement.partition_by:
                 raise errors.PropertyWithoutMeaning(*self.who, "PARTITION BY", "the rows of a table have a key")
             return tuple(column.name for column in view.columns if column.key)
-        names = [column.name for column in view.columns]
-        found = []
-        for expression in self.statement.partition_by:
-            tokens = [token for token in tokenize(expression.text) if token.value]
-            written = Identifier(tokens[0].value, quoted=tokens[0].kind.value == "quoted") if len(tokens) == 1 else None
-            name = None if written is None else find_name(written, names)
-            if name is None:
-                raise errors.PartitionByNoColumn(*self.who, expression.text, tuple(names)).at(expression.span)
-            found.append(name)
-        return tuple(found) or self._inherited_key(view, source)
+        if self.statement.partition_by:
+            return self.partition_by
+        return self._inherited_key(view, source)
 
-    def _inherited_key(self, view: Object, source: Object) -> tuple[str, ...]:
+    def _inherited_key(self, view: Object, source: Object | None) -> tuple[str, ...]:
+        if source is None:
+            return ()
         layout = layout_of(source)
         of_key = {c.name for c in layout.columns if c.origin.section == "key"}
         ids = {c.id: c.name for c in source.columns if c.name in of_key}
@@ -248,7 +348,7 @@ class _StreamPlanner:
 
     def _root(self, ref: ColumnRef | None) -> ColumnRef | None:
         """The column of the source that a column is a plain projection of."""
-        while ref is not None and (relation := self.catalog.get(ref.object)).kind is Kind.VIEW:
+        while ref is not None and (relation := self.catalog.get(ref.object)).kind in _VIEWS:
             column = relation.column(ref.column)
             ref = None if column is None else column.origin
         return ref
@@ -326,7 +426,7 @@ class _StreamPlanner:
 
     def _registry_format(self, statement: CreateStreamAs, side: StreamSide) -> RegistryFormat:
         given = statement.properties
-        names = (given.key_schema_full_name, given.value_schema_full_name)
+        names = [s.full_name for s in (key_side(statement), value_side(statement)) if s.schema_id is None]
         options = WriteFormatOptions()
         full = (side.full_name or streams.RECORD_NAMES[side.side]) if any(names) and side.schema_id is None else None
         if side.side == "KEY":
@@ -379,6 +479,7 @@ class _StreamPlanner:
         reads = resolve_names(source_over(statement, formats), self.catalog, self.context.path)
         made = replace(statement, reads=reads)
         streams.check_full_names(made)
+        self.more += tuple(streams.message_notices(made))
         return made
 
     def _sink_needs(self, sink: _Sink, view: Object) -> tuple[Dependency, ...]:
@@ -408,7 +509,19 @@ class _StreamPlanner:
     def _notices(self, sink: _Sink) -> tuple[str, ...]:
         """The notices of the sink, about the stream."""
         kind, name = self.who
-        return tuple(text.replace(f'sink "{name}"', f'{kind} "{name}"') for text in sink.notices)
+        return tuple(text.replace(f'sink "{name}"', f'{kind} "{name}"') for text in (*self.more, *sink.notices))
+
+
+_VIEWS = (Kind.VIEW, Kind.MATERIALIZED_VIEW)
+
+
+def _selects_all(query: Query) -> bool:
+    """Whether the query may have `*` in the place of columns. In `count(*)` it stands alone in parentheses."""
+    words = [token.word for token in tokenize(query.text)]
+    return any(
+        word == "*" and (before, after) != ("(", ")")
+        for before, word, after in zip(words, words[1:], [*words[2:], ""], strict=False)
+    )
 
 
 _DEFAULTS: Mapping[type[Format], StreamFormat] = {

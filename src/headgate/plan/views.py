@@ -147,20 +147,20 @@ class Replacement:
 def plan_replacement(catalog: Catalog, change: DefinitionChanged) -> Replacement:
     """Check every dependent as if it were created now. Raises ReplacementBreaks with all dependents that would break.
 
-    A dependent that does not work before the replacement is not counted: the replacement may be a step to repair it.
+    The change may also be of a stream or table, whose rows are in its topic and stay as they are. A dependent that does not work before the replacement is not counted: the replacement may be a step to repair it.
     """
     view = catalog.get(change.id)
     dependents = [o for o in reversed(drop_order(catalog, [view.id])) if o.id != view.id]
     after = apply(catalog, change)
     check_loops(after, [o.id for o in dependents if o.kind is Kind.SINK])
-    found = _Checked(view, _same_query(catalog, after, view))
+    found = _Checked(view, view.kind is not Kind.VIEW or _same_query(catalog, after, view))
     for dependent in dependents:
         made = found.check(catalog, after, dependent)
         if made is not None:
             found.changes.append(made)
             after = apply(after, made)
     if found.broken:
-        raise errors.ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken))
+        raise errors.ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken), view.kind.value)
     return Replacement((change, *found.changes), tuple(found.consequences))
 
 
@@ -189,6 +189,8 @@ class _Checked:
                 return _view_change(before, after, dependent)
             if dependent.kind is Kind.MATERIALIZED_VIEW and not self.same_query:
                 self._breaks(before, dependent, "it would have to be filled anew, which is not supported yet")
+            elif dependent.kind is Kind.MATERIALIZED_VIEW:
+                valid_query(after, dependent)
             if dependent.kind is Kind.SINK:
                 outcome = self._outcome(after, _planned(after, dependent))
                 self.consequences.append(Consequence(dependent.id, outcome, because_of=self.view.id))
@@ -261,7 +263,7 @@ def _planned(catalog: Catalog, sink: Object) -> SinkDefinition:
 
 def _works(catalog: Catalog, dependent: Object) -> bool:
     try:
-        if dependent.kind is Kind.VIEW:
+        if dependent.kind in (Kind.VIEW, Kind.MATERIALIZED_VIEW):
             valid_query(catalog, dependent)
         elif dependent.kind is Kind.SINK:
             _planned(catalog, dependent)

@@ -40,6 +40,7 @@ from headgate.sql.formats import Format, Formats, frozen_schemas
 from headgate.sql.materializations import CreateMaterialization
 from headgate.sql.options import OptionRule, Timestamp, given_options
 from headgate.sql.registry_formats import RegistryFormat
+from headgate.sql.show import Explain
 from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 from headgate.sql.statement import ObjectName, Statement
@@ -189,6 +190,8 @@ def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[St
         case CreateStreamAs():
             schemas = given_schemas(statement, context, lookups)
             return statement, replace(context, answers=replace(context.answers, schemas=schemas))
+        case Explain(statement=CreateStreamAs() as explained):
+            return statement, purify(explained, context, lookups)[1]
         case AlterSinkFrom(name=ObjectName(id=int(sink)), relation=relation):
             ends = _ends_of_other_source(context, lookups, sink, relation)
             return statement, replace(context, answers=replace(context.answers, ends=ends))

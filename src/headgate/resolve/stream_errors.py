@@ -245,6 +245,15 @@ class StreamChangesColumns(StreamError, code="PLN-0722"):
     HINT = "Keep the columns and their types. Drop the {kind} first to give it others."
 
 
+class StreamChangesTopic(StreamError, code="PLN-0728"):
+    """CREATE OR REPLACE STREAM or TABLE names another topic than the one that the stream or table has."""
+
+    topic: str
+    new: str
+    MESSAGE = 'cannot replace {kind} "{name}": its topic would be "{new}" instead of "{topic}"'
+    HINT = "Write kafka_topic = '{topic}'. Drop the {kind} first to give it another topic."
+
+
 class StreamOfOtherGrowth(StreamError, code="PLN-0724"):
     """The rows of a query come in another way than those of the object that it shall fill.
 
@@ -271,13 +280,6 @@ class StreamOfOtherGrowth(StreamError, code="PLN-0724"):
                 return "Keep the key columns of what the query reads."
 
 
-class StreamNeedsState(StreamError, code="PLN-0725"):
-    """The query of a stream or table groups, joins or orders rows, for which rows must be kept."""
-
-    MESSAGE = '{kind} "{name}" AS a query that groups, joins or orders rows is not supported yet'
-    HINT = "Write a query that filters and projects the rows of one relation."
-
-
 class StreamWithoutKey(StreamError, code="PLN-0726"):
     """A key schema is given for a stream whose query has no key columns."""
 
@@ -286,11 +288,11 @@ class StreamWithoutKey(StreamError, code="PLN-0726"):
 
 
 class PartitionByNoColumn(StreamError, code="PLN-0727"):
-    """PARTITION BY of CREATE STREAM … AS names something that is no column of the query."""
+    """PARTITION BY of CREATE STREAM … AS cannot be computed from the columns of the query, or has two expressions without a name."""
 
     expression: str
     columns: tuple[str, ...]
-    MESSAGE = 'PARTITION BY of {kind} "{name}" is no column of the query'
+    MESSAGE = 'PARTITION BY of {kind} "{name}" is no column of the query: {expression}'
     DETAIL = "The columns are {columns:quoted list}."
     HINT = "Select the expression under a name of its own, and write PARTITION BY with that name."
 

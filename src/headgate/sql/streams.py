@@ -137,10 +137,13 @@ AnyStream: TypeAlias = CreateStream | CreateStreamAs
 
 
 def _with_connections(statement: AnyStream) -> StreamProperties:
-    """The properties, with the names that the connections have now."""
+    """The properties, with the names that the connections have now, and with the topic if that is not the stream's name."""
     given, reads = statement.properties, statement.reads
     if reads is None:
         return given
+    topic = reads.kafka.options.topic
+    if given.kafka_topic is None and topic != statement.name.parts[-1].name:
+        given = replace(given, kafka_topic=topic)
     if given.connection is not None and isinstance(reads.kafka, KafkaConnection):
         given = replace(given, connection=s.print_name(reads.kafka.connection))
     registries = [f.registry for f in reads.formats.each() if isinstance(f, RegistryFormat)]

@@ -104,16 +104,20 @@ class _Reader:
             self._index(other)
 
     def choose(self, name: str | None) -> str:
-        """The full name of a message that is given with or without its package."""
+        """The full name of a message of the file that is given with or without its package.
+
+        Messages of imported files are not found: a record names its message by its place in the file itself.
+        """
         package = f".{self.file.package}" if self.file.package else ""
         if name is None:
             if not self.file.message_type:
                 raise UnknownMessage("")
             return f"{package}.{self.file.message_type[0].name}"
+        own = [full for full, message in self._messages.items() if message.file is self.file]
         for full in (f".{name.removeprefix('.')}", f"{package}.{name}"):
-            if full in self._messages:
+            if full in own:
                 return full
-        raise UnknownMessage(name, similar_names(name, (known[1:] for known in self._messages)))
+        raise UnknownMessage(name, similar_names(name, (known[1:] for known in own)))
 
     def numbered(self, name: str, outer: tuple[str, ...]) -> tuple[Member, ...]:
         """The fields of a message by number. A message inside itself, and a well-known one, have none."""
