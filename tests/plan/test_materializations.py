@@ -273,12 +273,6 @@ def test_what_is_not_there_yet_says_so(rest: str) -> None:
     assert isinstance(failure(world(), rest), NotSupportedYet)
 
 
-@pytest.mark.parametrize("target", ["ON DEMAND"])
-def test_a_target_that_is_not_there_yet_says_so(target: str) -> None:
-    with pytest.raises(NotSupportedYet):
-        world().change(f"CREATE MATERIALIZATION m FROM orders INTO {target}")
-
-
 DOCUMENT = {
     "type": "object",
     "properties": {

@@ -1,6 +1,7 @@
 """Settings of a project: the file `headgate.toml` in its folder. Environment variables override it.
 
     port = 8080
+    grpc_port = 8081               # of the door for materializations ON DEMAND
     hosts = ["engine.internal"]    # names besides localhost by which clients may call the engine
     world = false                  # true, false, or the folder of the embedded world
     warehouse = "hdfs://data/headgate"
@@ -23,7 +24,7 @@
     level = "debug"
     file = "engine.log"
 
-The variables are HEADGATE_PORT, HEADGATE_SPARK_MASTER, HEADGATE_LOG_LEVEL and so on. HEADGATE_SPARK_SETTINGS is a JSON
+The variables are HEADGATE_PORT, HEADGATE_GRPC_PORT, HEADGATE_SPARK_MASTER, HEADGATE_LOG_LEVEL and so on. HEADGATE_SPARK_SETTINGS is a JSON
 object, HEADGATE_HOSTS has commas between the names. Relative paths start at the project folder.
 """
 
@@ -163,6 +164,7 @@ class Settings(BaseSettings):
     )
 
     port: int = Field(0, ge=0, le=65535)
+    grpc_port: int = Field(0, ge=0, le=65535)
     hosts: Annotated[tuple[str, ...], NoDecode] = ()
     world: bool | Path = True
     warehouse: str | None = None
@@ -296,6 +298,7 @@ def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 _REASONS = {
     "port": "it is a number from 0 to 65535",
+    "grpc_port": "it is a number from 0 to 65535",
     "hosts": "it is a list of names or addresses, without port and scheme",
     "world": "it is true, false or a folder",
     "spark.real_time": "it is a number of slots from 0 to 1000",

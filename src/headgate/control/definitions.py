@@ -33,7 +33,7 @@ from headgate.plan.relations import (
 )
 from headgate.plan.sink import with_own_schemas
 from headgate.plan.stored_copies import with_old_rows
-from headgate.plan.target_definitions import TableDefinition
+from headgate.plan.target_definitions import OnDemandDefinition, TableDefinition
 from headgate.resolve.statements import kafka_server, registry_server, topic_name
 from headgate.resolve.streams import read_statement
 from headgate.runtime.errors import SinkCannotFollow
@@ -87,6 +87,7 @@ def task_definition(catalog: Catalog, task: Object) -> d.TaskDefinition:
 def materialization_task(catalog: Catalog, entry: Object) -> d.TaskDefinition:
     """Everything that the task of a materialization needs. Raises whatever keeps its target from following its relation."""
     planned = existing_materialization(catalog, entry)
+    assert not isinstance(planned, OnDemandDefinition), "no task runs for it"
     relation = catalog.get(planned.relation)
     chain = _chain(catalog, relation, [column.name for column in relation.columns if column.key])
     statement = definition_of(entry, CreateMaterialization)

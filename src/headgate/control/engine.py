@@ -24,6 +24,7 @@ from headgate.control import sessions as results
 from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition
 from headgate.control.executor import Executor
+from headgate.control.on_demand import OnDemand
 from headgate.control.schema_changes import SchemaChanges
 from headgate.control.subscriptions import follow
 from headgate.control.view_cleaner import remove_dropped_views
@@ -108,6 +109,7 @@ class Engine:
             on_lease_lost=fenced,
             queries=self._live_queries(real_time_slots),
         )
+        self.on_demand = OnDemand(self.store, queries, self._request, self.follower.follow, self.follow_arrived)
         self._cleaner = QuarantineCleaner(
             self.store, self._files, spark.session, lambda: remove_dropped_views(self.store, self._views)
         )
@@ -175,6 +177,8 @@ class Engine:
                     case query_answers.Rows(rows, text):
                         count += rows
                         yield results.JsonRows(text)
+                    case query_answers.Messages():
+                        raise InternalError("a SELECT gives no messages")
                     case query_answers.Finished(bad_records, reached):
                         yield from _notices(catalog, bad_records)
                         yield from _positions(catalog, reached)

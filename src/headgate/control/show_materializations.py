@@ -10,7 +10,9 @@ from headgate.errors import HeadgateError
 from headgate.plan.index_mapping import mapped_leaves
 from headgate.plan.materializations import existing_materialization
 from headgate.plan.materialized_fields import print_pointer
-from headgate.plan.target_definitions import MaterializationDefinition, TableDefinition
+from headgate.plan.on_demand import service_word
+from headgate.plan.on_demand_messages import PACKAGE
+from headgate.plan.target_definitions import MaterializationDefinition, OnDemandDefinition, TableDefinition
 from headgate.schema import types as t
 from headgate.schema.render import print_type
 
@@ -44,6 +46,9 @@ def mapping(catalog: Catalog, entry: Object) -> Iterator[tuple[str, str]]:
 
 def described(planned: MaterializationDefinition) -> Iterator[tuple[str, str]]:
     """The properties of a planned materialization."""
+    if isinstance(planned, OnDemandDefinition):
+        yield from _on_demand(planned)
+        return
     if not isinstance(planned, TableDefinition):
         yield "writes index", planned.index
         yield "on error", planned.on_error
@@ -62,3 +67,16 @@ def described(planned: MaterializationDefinition) -> Iterator[tuple[str, str]]:
         source = "" if field.source is None else f" {print_type(t.plain(field.source))}"
         nullable = "" if column.nullable else " not null"
         yield f"field {name}", f"{pointer}{source} -> {column.postgres}{nullable}"
+
+
+def _on_demand(planned: OnDemandDefinition) -> Iterator[tuple[str, str]]:
+    """The service, and for every leaf its path in the row, the type there, and the type that clients get."""
+    yield "is served by", f"{PACKAGE}.{service_word(planned.name)}"
+    yield "on error", planned.on_error
+    for field in planned.fields:
+        for above, leaf in field.leaves():
+            pointer = "" if leaf.path is None else print_pointer(leaf.path.tokens)
+            source = "" if leaf.source is None else f" {print_type(t.plain(leaf.source))}"
+            nullable = "" if leaf.nullable or any(one.nullable for one in above) else " not null"
+            path = ".".join(one.name for one in (*above, leaf))
+            yield f"field {path}", f"{pointer}{source} -> {print_type(t.plain(leaf.type))}{nullable}"

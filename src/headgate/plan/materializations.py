@@ -16,9 +16,16 @@ from headgate.plan.errors import NotSupportedYet
 from headgate.plan.index_errors import NestedNotForIndex
 from headgate.plan.indexes import check_index, index_name
 from headgate.plan.materialized_fields import resolve_fields
+from headgate.plan.on_demand import plan_on_demand
 from headgate.plan.relations import fields_without_column, key_columns
 from headgate.plan.tables import table_columns, table_name
-from headgate.plan.target_definitions import Fields, IndexDefinition, MaterializationDefinition, TableDefinition
+from headgate.plan.target_definitions import (
+    Fields,
+    IndexDefinition,
+    MaterializationDefinition,
+    TableDefinition,
+    WrittenMaterialization,
+)
 from headgate.resolve.statements import object_id
 from headgate.sql import materializations as m
 from headgate.sql.query.functions import CLOCK
@@ -36,15 +43,15 @@ def plan_materialization(
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name if entry is None else entry.name
     _refuse_later_features(statement)
+    if isinstance(statement.target, m.OnDemandTarget):
+        return plan_on_demand(catalog, relation, statement, name, entry)
     chain = _check_relation(catalog, relation, name)
     _check_quarantine(chain, statement, name, keyed=relation.growth is Growth.KEYED)
     match statement.target:
         case m.PostgresTarget():
-            made: MaterializationDefinition = _table(catalog, relation, statement, statement.target, name)
+            made: WrittenMaterialization = _table(catalog, relation, statement, statement.target, name)
         case m.ElasticsearchTarget():
             made = _index(catalog, relation, statement, statement.target, name)
-        case m.OnDemandTarget():
-            raise NotSupportedYet("a materialization ON DEMAND")
     _check_free(catalog, statement, made, entry)
     return made
 
@@ -163,7 +170,7 @@ def _check_key(relation: Object, fields: Fields, name: str) -> None:
 
 
 def _check_free(
-    catalog: Catalog, statement: m.CreateMaterialization, made: MaterializationDefinition, entry: Object | None
+    catalog: Catalog, statement: m.CreateMaterialization, made: WrittenMaterialization, entry: Object | None
 ) -> None:
     """Two tasks cannot write one table or index: each would take the other's rows for its own."""
     target = _printed_target(made.name, statement.target)

@@ -191,7 +191,72 @@ class IndexDefinition:
         return record_of(self.fields)
 
 
-MaterializationDefinition: TypeAlias = TableDefinition | IndexDefinition
+@dataclass(frozen=True, slots=True)
+class OnDemandDefinition:
+    """Rows that are computed when a client asks for them. ``key_columns`` are the columns of the relation's key and their types;
+    () for a relation without a key."""
+
+    name: str
+    relation: int
+    fields: Fields
+    key_columns: tuple[tuple[str, Type], ...]
+    on_error: TargetErrorPolicy = "HALT"
+    doc: str | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(name for name, _ in self.key_columns)
+
+    @property
+    def row(self) -> Record:
+        """The type of a row."""
+        return record_of(self.fields)
+
+
+WrittenMaterialization: TypeAlias = TableDefinition | IndexDefinition
+"""A materialization whose target a task writes."""
+
+MaterializationDefinition: TypeAlias = WrittenMaterialization | OnDemandDefinition
+
+RowForm: TypeAlias = Literal["message", "json", "flat", "object"]
+"""What a client gets for a row: the materialization's own message, a map of JSON texts by field, a map of texts by path, or one JSON
+object."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A condition over the fields of a materialization. ``sql`` is a query of Spark over a view with these fields, which has the
+    condition as its last column. ``fields`` are those that the condition uses."""
+
+    sql: str
+    fields: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemandRows:
+    """What a client asks of a materialization ON DEMAND.
+
+    ``fields`` are those of the rows, in the order of the definition. ``key`` holds the values of one key, as texts of JSON without quotes, or
+    bytes. ``descriptors`` is a serialized set of files; the first message of its first file is that of a row. It is empty for the form
+    `object`.
+    """
+
+    definition: OnDemandDefinition
+    form: RowForm
+    fields: Fields
+    filter: RowFilter | None = None
+    limit: int | None = None
+    key: tuple[str | bytes, ...] | None = None
+    descriptors: bytes = b""
+
+
+ON_DEMAND_VIEW = "hg_on_demand"
+"""The view over which Spark computes a filter."""
+
+ROW_COLUMNS = ("hg:id", "hg:problem", "hg:unknown")
+"""Columns of that view besides the fields: the object's id, what is wrong with the row, and what is wrong with a value that the filter
+uses."""
 
 
 def record_of(fields: Fields) -> Record:

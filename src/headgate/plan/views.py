@@ -20,6 +20,7 @@ from headgate.plan.plans import Consequence, Outcome
 from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import keep_column_ids
+from headgate.plan.target_definitions import OnDemandDefinition
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
@@ -206,6 +207,9 @@ class _Checked:
     def _materialization(self, before: Catalog, after: Catalog, dependent: Object) -> None:
         """A target is widened where it stands. It is never narrowed, unless its statement says that it is to be filled anew then."""
         new, old = existing_materialization(after, dependent), existing_materialization(before, dependent)
+        if isinstance(new, OnDemandDefinition):  # it keeps no rows that could be out of step
+            self.consequences.append(replace(changed_target(dependent, old, new), because_of=self.view.id))
+            return
         if new.on_incompatible in (None, "ABORT"):
             check_not_narrowed(dependent, old, new)
         made = changed_target(dependent, old, new)

@@ -212,3 +212,12 @@ def read_leaving_views(database: sqlite3.Connection, before: int) -> Iterator[st
 
 def forget_view(database: sqlite3.Connection, uuid: str) -> None:
     database.execute("DELETE FROM leaving_views WHERE uuid = ?", (uuid,))
+
+
+def read_row_message(database: sqlite3.Connection, materialization: int) -> bytes | None:
+    found = database.execute("SELECT file FROM row_messages WHERE task = ?", (materialization,)).fetchone()
+    return None if found is None else bytes(found[0])
+
+
+def write_row_message(database: sqlite3.Connection, materialization: int, file: bytes) -> None:
+    database.execute("INSERT OR REPLACE INTO row_messages VALUES (?,?)", (materialization, file))

@@ -127,7 +127,7 @@ def _let_leave(database: sqlite3.Connection, view: int) -> None:
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:
     """Delete what was recorded about a dropped task. History and events stay."""
-    for table in ("task_status", "task_uuids", "progress_slots", "ledgers", "marks", "quarantine"):
+    for table in ("task_status", "task_uuids", "progress_slots", "ledgers", "marks", "quarantine", "row_messages"):
         database.execute(f"DELETE FROM {table} WHERE task = ?", (gone,))
     database.execute("DELETE FROM quarantine WHERE object = ?", (gone,))
 

@@ -92,6 +92,11 @@ class SqliteReader:
         with self._reading() as database:
             return progress.read_slot(database, task)
 
+    def row_message(self, materialization: int) -> bytes | None:
+        """The message of a materialization ON DEMAND as clients last saw it, as a serialized FileDescriptorProto."""
+        with self._reading() as database:
+            return progress.read_row_message(database, materialization)
+
     def ledger(self, task: int) -> Ledger | None:
         with self._reading() as database:
             return progress.read_ledger(database, task)
@@ -314,6 +319,10 @@ class SqliteStore(SqliteReader):
         """Forget a dropped view whose storage is removed."""
         with self._writing() as database:
             progress.forget_view(database, uuid)
+
+    def save_row_message(self, materialization: int, file: bytes) -> None:
+        with self._writing() as database:
+            progress.write_row_message(database, materialization, file)
 
     def save_mark(self, task: int, mark: Mark) -> None:
         self._grouped(lambda database: progress.write_mark(database, task, mark))
