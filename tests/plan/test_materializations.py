@@ -369,3 +369,35 @@ def test_drop_keeps_the_table_unless_it_is_told_otherwise(rest: str, drop: bool)
     (effect,) = planned.effects
     assert isinstance(effect, ReleaseTable)
     assert (str(effect.table), effect.drop) == ("public.t", drop)
+
+
+def over_views() -> Planning:
+    made = keyed()
+    made.do(
+        "CREATE MATERIALIZED VIEW totals AS SELECT note, count(*) AS n, sum(price) AS total FROM orders GROUP BY note"
+    )
+    return made
+
+
+def test_a_keyed_materialized_view_is_merged_by_its_key_and_views_over_it_too() -> None:
+    made = over_views()
+    assert table(made, of="totals").key == ("note",)
+    made.do("CREATE VIEW large AS SELECT note AS said, total FROM totals WHERE total > 10")
+    assert table(made, of="large").key == ("said",)
+    made.do("CREATE VIEW keyless AS SELECT total FROM totals")
+    refused = failure(made, of="keyless")
+    assert isinstance(refused, errors.MaterializationOverChanging)
+    assert refused.hint() == 'Keep "note" in the query.'
+
+
+def test_a_materialized_view_that_only_grows_is_appended_to() -> None:
+    made = world()
+    made.do("CREATE MATERIALIZED VIEW dear AS SELECT id, price FROM orders WHERE price > 10")
+    assert table(made, of="dear").key == ()
+
+
+def test_rows_of_a_materialized_view_cannot_be_set_aside_by_their_record() -> None:
+    refused = failure(over_views(), "WITH (ON ERROR = QUARANTINE)", of="totals")
+    assert isinstance(refused, errors.MaterializationCannotQuarantine)
+    assert "a row of it is no record" in refused.message()
+    assert table(over_views(), "WITH (ON ERROR = SKIP)", of="totals").on_error == "SKIP"

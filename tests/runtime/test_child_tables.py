@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal
+from itertools import count
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from headgate.connectors.postgres import Connection
 from headgate.plan.child_tables import child_tables
@@ -19,6 +23,8 @@ from tests.runtime.tables import field, table
 from tests.runtime.test_postgres_target import Writer, numbers, rows, staged, texts
 
 address, connection, name, writers = target.address, target.connection, target.name, target.writers  # fixtures
+
+_laws = count()
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -131,3 +137,38 @@ def test_dropping_the_target_drops_the_child_tables(
     release(connection, made.table, drop=True)
     found = connection.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE %s", (f"{name}%",)).fetchone()
     assert found == (0,)
+
+
+WORDS = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=8)
+LINES = st.none() | st.lists(st.none() | st.fixed_dictionaries({"sku": WORDS, "box": st.none() | st.fixed_dictionaries({"w": st.integers(-(2**63), 2**63 - 1)})}), max_size=4)  # fmt: skip
+ORDERS = st.dictionaries(st.integers(0, 4), st.none() | LINES.map(lambda lines: ("row", lines)), min_size=1, max_size=5)
+
+
+@given(st.lists(ORDERS, min_size=1, max_size=4))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_after_any_batches_the_child_table_has_the_records_of_the_last_row_of_each_key(
+    address: str, connection: Connection, batches: list[dict[int, tuple[str, list[Any] | None] | None]]
+) -> None:
+    """None deletes a key."""
+    writer = Writer(address, nested(f"law_{next(_laws)}"))
+    wanted: dict[int, list[Any]] = {}
+    for rows_ in batches:
+        texts_ = [None if row is None else json.dumps(row[1]) if row[1] is not None else None for row in rows_.values()]
+        ops = [DELETE if row is None else WRITE for row in rows_.values()]
+        frame = {"id": numbers(*rows_), "hg_nested_0": texts(*[None] * len(rows_)), "hg_nested_1": texts(*texts_)}
+        writer.write(staged(frame, ops))
+        for id_, row in rows_.items():
+            wanted.pop(id_, None)
+            if row is not None:
+                wanted[id_] = row[1] or []
+    name_ = writer.target.table.table.name
+    assert [id_ for (id_,) in rows(connection, name_)] == sorted(wanted)
+    found = rows(connection, f"{name_}_lines", "id, _index, sku, box_w")
+    expected = [
+        (id_, index, line["sku"], line["box"] and line["box"]["w"])
+        for id_, lines in wanted.items()
+        for index, line in enumerate(lines)
+        if line is not None
+    ]
+    writer.target.close()
+    assert sorted(found, key=str) == sorted(expected, key=str)
