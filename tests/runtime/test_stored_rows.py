@@ -33,8 +33,8 @@ def frame(session: SparkSession, rows: Rows) -> DataFrame:
 
 
 def batch(number: int) -> Batch:
-    at = [{7: LogPosition(7, 1, end)} for end in (number - 1, number)]
-    return Batch(3, 1, number, 1, *at, "d", datetime(2026, 1, 1, tzinfo=UTC))
+    start, end = {7: LogPosition(7, 1, number - 1)}, {7: LogPosition(7, 1, number)}
+    return Batch(3, 1, number, 1, start, end, "d", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def upsert(session: SparkSession, rows: Rows) -> Upsert:
@@ -128,4 +128,4 @@ def test_a_batch_without_a_key_that_is_written_again_leaves_only_its_own_documen
         index.target.begin(2)
         again: Rows = [("x1", 1), ("y", 2)]
         index.target.write(Append(frame(session, again)), batch(2), lambda: None)
-        assert index.held() == sorted([*first, *again])  # type: ignore[type-var]
+        assert index.held() == sorted([*first, *again])
