@@ -13,6 +13,7 @@ from headgate.catalog.positions import LogPosition
 from headgate.connectors.elasticsearch import SearchClient
 from headgate.embedded.world import World
 from headgate.runtime.ports import Append, Batch, Upsert
+from headgate.runtime.search_errors import IndexTaken
 from headgate.runtime.target_rows import pieces
 from headgate.runtime.targets import postgres, search
 from headgate.runtime.targets.postgres import PostgresTarget
@@ -129,3 +130,11 @@ def test_a_batch_without_a_key_that_is_written_again_leaves_only_its_own_documen
         again: Rows = [("x1", 1), ("y", 2)]
         index.target.write(Append(frame(session, again)), batch(2), lambda: None)
         assert index.held() == sorted([*first, *again])
+
+
+def test_a_task_that_was_dropped_while_it_began_leaves_the_index_free(world: World) -> None:
+    with SearchClient(world.ensure("elasticsearch")["opensearch"]) as client:
+        made = definition(f"stored_{next(_names)}", document_field("value", "bigint"))
+        with pytest.raises(IndexTaken):
+            SearchTarget(made, client, "task", is_dropped=lambda: True).begin(1)
+        SearchTarget(made, client, "another task").begin(1)  # needs no ADOPT

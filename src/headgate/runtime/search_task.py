@@ -16,6 +16,7 @@ from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import TargetRejects
 from headgate.runtime.sink_task import SinkPlan
 from headgate.runtime.step import LogRows, Part, StepInput, TargetStep, TopicRows
+from headgate.runtime.table_task import is_dropped
 from headgate.runtime.targets.search import SearchTarget
 from headgate.runtime.targets.search_documents import ID, PROBLEM
 from headgate.runtime.targets.table_errors import RowRefused
@@ -62,7 +63,7 @@ def search_task(
 
     target = SearchTarget(
         index, clients.elasticsearch(index.connection), uuid, is_new, is_unfinished,
-        in_pieces=isinstance(source, MaterializedDefinition),
+        in_pieces=isinstance(source, MaterializedDefinition), is_dropped=lambda: is_dropped(store, definition.id),
     )  # fmt: skip
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,

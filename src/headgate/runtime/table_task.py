@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.connectors.connections import Clients
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, InternalError
 from headgate.plan.definitions import MaterializedDefinition, TaskDefinition
 from headgate.plan.target_definitions import TableDefinition
 from headgate.runtime.inputs.kafka import KafkaInput
@@ -40,7 +40,10 @@ def table_task(
     assert isinstance(table, TableDefinition)
     reader = f'materialization "{definition.name}"'
     stored = isinstance(source, MaterializedDefinition)
-    target = PostgresTarget(table, clients.postgres(table.connection), definition.id, uuid, on_notice, in_pieces=stored)
+    target = PostgresTarget(
+        table, clients.postgres(table.connection), definition.id, uuid, on_notice,
+        in_pieces=stored, is_dropped=lambda: is_dropped(store, definition.id),
+    )  # fmt: skip
     plan = SinkPlan(definition)
     input_: KafkaInput | LogInput
     rows: StepInput
@@ -59,6 +62,15 @@ def table_task(
         step=TargetStep(rows, plan, TableParts(target), on_notice), rejects=TableRejects(definition, input_, target, files),
         guard=guard, on_notice=on_notice,
     )  # fmt: skip
+
+
+def is_dropped(store: LedgerStore, task: int) -> bool:
+    """Whether the catalog has dropped the task, and has forgotten what identifies it."""
+    try:
+        store.task_uuid(task)
+    except InternalError:
+        return True
+    return False
 
 
 class TableRejects(TargetRejects):

@@ -35,7 +35,7 @@ from headgate.runtime.target_rows import pieces
 from headgate.runtime.targets import postgres_tables as tables
 from headgate.runtime.targets.postgres_children import ChildRows
 from headgate.runtime.targets.postgres_merge import BadRow, Merge, Refused
-from headgate.runtime.targets.table_errors import TableChanged, TableLocked
+from headgate.runtime.targets.table_errors import TableChanged, TableInUse, TableLocked
 from headgate.runtime.targets.table_rows import BAD, HASH, OP, TableRows, arrow_rows
 from headgate.schema.formats.spark import to_spark_field
 from headgate.schema.types import Field, Text
@@ -71,9 +71,11 @@ class PostgresTarget:
         on_notice: Callable[[str], None] = lambda _: None,
         *,
         in_pieces: bool = False,
+        is_dropped: Callable[[], bool] = lambda: False,
     ) -> None:
         """`uuid` identifies the task in the database, because several projects may share it. ``in_pieces`` says that nobody knows how
-        large a batch is: its rows come to the driver piece by piece, inside the transaction."""
+        large a batch is: its rows come to the driver piece by piece, inside the transaction. ``is_dropped`` says whether the catalog has
+        dropped the task."""
         self.table = table
         self.rows = TableRows(table)
         self.misfits = 0  # rows of the last write that did not fit their fields
@@ -83,6 +85,7 @@ class PostgresTarget:
         self._uuid = uuid
         self._on_notice = on_notice
         self._in_pieces = in_pieces
+        self._is_dropped = is_dropped
         self.offered: DataFrame | None = None  # the rows of the relation that were given last
         self._connection: Connection | None = None
         self._columns: dict[str, str] = {}  # the types that the table's columns have
@@ -109,6 +112,9 @@ class PostgresTarget:
             self._refuse_newer(connection, epoch)
             tables.terminate_others(connection, self._uuid)
             made = tables.provision(connection, self.table, self._uuid, self._on_notice)
+            if self._is_dropped():  # DROP may have given the table up before it was made
+                tables.release(connection, self.table.table, drop=False)
+                raise TableInUse(str(self.table.table), self.table.name)
             self._columns, self.adopted = made.columns, made.adopted
             children = zip(self.table.children, made.children, strict=True)
             self._children = [ChildRows(child, columns) for child, columns in children]

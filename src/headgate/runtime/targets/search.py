@@ -23,11 +23,12 @@ from headgate.processes import crash_point, is_armed
 from headgate.runtime.errors import OutputTooLarge
 from headgate.runtime.failures import result_is_too_large
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
+from headgate.runtime.search_errors import IndexTaken
 from headgate.runtime.target_rows import pieces
 from headgate.runtime.targets.kafka import BAD_ROW
 from headgate.runtime.targets.search_bulk import BulkWriter, Conflict, Item, RefusedItem, delete_lines, index_lines
 from headgate.runtime.targets.search_documents import DOCUMENT, ID, LONGEST_ID, PROBLEM, IndexDocuments
-from headgate.runtime.targets.search_index import SearchIndex
+from headgate.runtime.targets.search_index import SearchIndex, release_index
 from headgate.runtime.targets.table_errors import RowRefused
 from headgate.schema.names import ROOT, field_path
 from headgate.schema.values import dumps
@@ -63,7 +64,8 @@ class SearchTarget:
     """The index of a materialization. Documents become visible bulk by bulk, and to searches at the next refresh.
 
     ``is_new`` says whether nothing was committed yet: only then the index is made. ``is_unfinished`` says whether an earlier attempt
-    at the next batch may have written documents. ``in_pieces`` says that nobody knows how large a batch is.
+    at the next batch may have written documents. ``in_pieces`` says that nobody knows how large a batch is. ``is_dropped`` says
+    whether the catalog has dropped the task.
 
     Rows of an append relation have the column `AT`, whose position makes their `_id`. Those of a materialized view have the number of
     the batch and their place in it: a re-run has all rows of the attempt before, so it writes all of its ids again.
@@ -84,6 +86,7 @@ class SearchTarget:
         is_unfinished: Callable[[], bool] = lambda: False,
         *,
         in_pieces: bool = False,
+        is_dropped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.definition = definition
         self.documents = IndexDocuments(definition)
@@ -94,6 +97,7 @@ class SearchTarget:
         self._is_new = is_new
         self._is_unfinished = is_unfinished
         self._in_pieces = in_pieces
+        self._is_dropped = is_dropped
         self._leftovers = False  # whether there may be documents of an earlier attempt at the next batch
         self._task = task
         self._migrated = False
@@ -103,6 +107,9 @@ class SearchTarget:
         if self._is_new():
             self.index.provision()
         self.index.begin(epoch)
+        if self._is_dropped():  # DROP may have given the index up before it was made
+            release_index(self._client, self.definition.index, self.definition.name, drop=False)
+            raise IndexTaken(self.definition.index, self.definition.name)
         self._migrated = False
         self._leftovers = self._is_unfinished()
         return None
