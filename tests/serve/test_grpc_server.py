@@ -218,7 +218,7 @@ def test_the_action_compares_messages_in_any_order() -> None:
 def test_the_action_compares_failures() -> None:
     with served() as (calls, channel):
         named = ("headgate.v1.OnDemand", "JsonRows")
-        asked = {"materialization": "nope"}
+        asked: Any = {"materialization": "nope"}
         _attempt(
             channel, TOKEN, named, asked, expected(status=("NOT_FOUND",), code=("CAT-0101",), contains=("nope",)), 60
         )
