@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -29,7 +30,7 @@ from headgate.testing.errors import Mismatch, StepFailed
 pytestmark = pytest.mark.unit
 
 TOKEN = (("authorization", "Bearer secret"),)
-ID = TargetField("id", ValuePath("id"), t.Bigint(), t.Bigint(), False)
+ID = TargetField("id", ValuePath("id"), t.Bigint(), t.Bigint(), False, doc="from the till")
 DEFINITION = OnDemandDefinition("orders", 1, (ID,), (("id", t.Bigint()),))
 
 
@@ -143,6 +144,17 @@ def test_services_come_and_go_with_the_catalog() -> None:
         assert failure(channel).code() is grpc.StatusCode.UNIMPLEMENTED
 
 
+def test_reflection_shows_the_comments_of_fields() -> None:
+    asked = reflection_pb2.ServerReflectionRequest(file_containing_symbol="headgate.ondemand.Orders")
+    with served() as (_, channel):
+        stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+        (answer,) = stub.ServerReflectionInfo(iter([asked]), metadata=TOKEN, timeout=60)
+    files = [pb.FileDescriptorProto.FromString(one) for one in answer.file_descriptor_response.file_descriptor_proto]
+    comments = [at.leading_comments.strip() for file in files for at in file.source_code_info.location]
+    assert "from the till" in comments
+    assert "At most so many rows." in comments
+
+
 @pytest.mark.parametrize(
     ("wrong", "status"),
     [
@@ -218,7 +230,7 @@ def test_the_action_compares_messages_in_any_order() -> None:
 def test_the_action_compares_failures() -> None:
     with served() as (calls, channel):
         named = ("headgate.v1.OnDemand", "JsonRows")
-        asked = {"materialization": "nope"}
+        asked: Any = {"materialization": "nope"}
         _attempt(
             channel, TOKEN, named, asked, expected(status=("NOT_FOUND",), code=("CAT-0101",), contains=("nope",)), 60
         )

@@ -24,6 +24,7 @@ from headgate.cli.errors import EnginePortTaken
 from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings, size_in_bytes
 from headgate.control.engine import Engine, Project
+from headgate.control.web_hook import HookAddress
 from headgate.embedded.errors import ServiceDied, ServiceIsDown
 from headgate.embedded.host import LOOPBACK, total_memory
 from headgate.embedded.spark import default_heap, open_spark, query_settings
@@ -231,6 +232,12 @@ class EngineServer:
         part.write_text(json.dumps(address))
         part.replace(state / ENGINE_FILE)
 
+    def _hook(self) -> HookAddress | None:
+        events = self._settings.events
+        if events.url is None or events.secret is None:
+            return None
+        return HookAddress(events.url, events.secret.get_secret_value())
+
     def _open(self, project: Project) -> Engine:
         slots = self._settings.spark.real_time_slots
         return Engine(
@@ -242,6 +249,7 @@ class EngineServer:
             self._files,
             slots,
             self._views,
+            self._hook(),
         )
 
 

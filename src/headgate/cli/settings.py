@@ -20,6 +20,10 @@
     [quarantine]
     in_catalog = 10000             # bad records of a task that the catalog keeps; further ones go to the warehouse
 
+    [events]                       # a web hook for all events of the catalog
+    url = "https://example.org/hook"
+    secret = "what they are signed with"
+
     [log]
     level = "debug"
     file = "engine.log"
@@ -39,7 +43,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import click
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
@@ -149,6 +162,27 @@ class QuarantineSettings(Table):
     in_catalog: int = Field(default=10_000, ge=0)  # bad records of a task; further ones go to the warehouse
 
 
+class EventSettings(Table):
+    """The table `[events]`: a web hook that all events of the catalog are sent to, and the secret that signs them."""
+
+    url: str | None = None
+    secret: SecretStr | None = Field(default=None, validate_default=True)
+
+    @field_validator("url")
+    @classmethod
+    def _http(cls, url: str | None) -> str | None:
+        if url is not None and re.fullmatch(r"https?://[^\s/]+\S*", url) is None:
+            raise ValueError("it is an address that begins with http:// or https://")
+        return url
+
+    @field_validator("secret")
+    @classmethod
+    def _signs(cls, secret: SecretStr | None, given: ValidationInfo) -> SecretStr | None:
+        if given.data.get("url") is not None and not (secret and secret.get_secret_value()):
+            raise ValueError("it is the text that events for the url are signed with")
+        return secret
+
+
 class LogSettings(Table):
     """The table `[log]`. Without a file, the log goes to standard error."""
 
@@ -171,6 +205,7 @@ class Settings(BaseSettings):
     spark: SparkSettings = Field(default_factory=SparkSettings)
     queries: QuerySettings = Field(default_factory=QuerySettings)
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
+    events: EventSettings = Field(default_factory=EventSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @field_validator("world", mode="before")
@@ -266,6 +301,7 @@ TABLES: dict[str, type[Table]] = {
     "spark": SparkSettings,
     "queries": QuerySettings,
     "quarantine": QuarantineSettings,
+    "events": EventSettings,
     "log": LogSettings,
 }
 

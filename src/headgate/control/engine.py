@@ -28,6 +28,7 @@ from headgate.control.on_demand import OnDemand
 from headgate.control.schema_changes import SchemaChanges
 from headgate.control.subscriptions import follow
 from headgate.control.view_cleaner import remove_dropped_views
+from headgate.control.web_hook import HookAddress, WebHook
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
 from headgate.plan.plans import FollowChanges
@@ -76,10 +77,11 @@ class Engine:
         files: QuarantineFiles | None = None,
         real_time_slots: int = 0,
         views: str | None = None,
+        hook: HookAddress | None = None,
     ) -> None:
         """``queries`` runs SELECTs. ``real_time_slots`` are those of Spark's that tasks in real time may hold. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
         the lease of the catalog is lost: it must end this process and Spark at once. ``files`` is where many bad records
-        go, and ``views`` is the address of materialized views; by default both are folders of the project."""
+        go, and ``views`` is the address of materialized views; by default both are folders of the project. ``hook`` is where all events of the catalog are sent."""
         self.project = project
         self._spark = spark
         self._queries = queries
@@ -109,6 +111,7 @@ class Engine:
             on_lease_lost=fenced,
             queries=self._live_queries(real_time_slots),
         )
+        self._hook = None if hook is None else WebHook(self.store, hook)
         self.on_demand = OnDemand(self.store, queries, self._request, self.follower.follow, self.follow_arrived)
         self._cleaner = QuarantineCleaner(
             self.store, self._files, spark.session, lambda: remove_dropped_views(self.store, self._views)
@@ -121,8 +124,12 @@ class Engine:
         self._heartbeat.start()
         self._controller.start()
         self._cleaner.start()
+        if self._hook is not None:
+            self._hook.start()
 
     def close(self) -> None:
+        if self._hook is not None:
+            self._hook.stop()
         self._cleaner.stop()
         self._controller.stop()
         self._connections.close()

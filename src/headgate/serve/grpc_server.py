@@ -131,9 +131,16 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
         return None
 
     def _reflect(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        """Answer with the files as they were made: those of a pool have no comments."""
         services, pool = self._descriptors()
         names = [SHARED_SERVICE, reflection.SERVICE_NAME, *(f"{PACKAGE}.{one.name}" for one in services)]
-        return reflection.ReflectionServicer(names, pool=pool).ServerReflectionInfo(requests, context)  # type: ignore[no-any-return]
+        written = {file.name: file for file in (*shared_files(), *(one.file for one in services))}
+        for answer in reflection.ReflectionServicer(names, pool=pool).ServerReflectionInfo(requests, context):
+            files = answer.file_descriptor_response.file_descriptor_proto
+            for at, data in enumerate(files):
+                if (own := written.get(pb.FileDescriptorProto.FromString(data).name)) is not None:
+                    files[at] = own.SerializeToString()
+            yield answer
 
     def _descriptors(self) -> tuple[tuple[Service, ...], DescriptorPool]:
         """The services and the pool of their messages. Made anew when the services are others."""

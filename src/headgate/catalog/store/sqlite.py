@@ -76,9 +76,19 @@ class SqliteReader:
         """The history of one object, which may have been dropped, or of all. The oldest entry comes first."""
         return self._all(lambda database: rows.read_history(database, object_id))
 
-    def events(self, after: int = 0) -> tuple[Event, ...]:
-        """The events with a greater sequence number, oldest first."""
-        return self._all(lambda database: rows.read_events(database, after))
+    def events(self, after: int = 0, most: int | None = None) -> tuple[Event, ...]:
+        """The events with a greater sequence number, oldest first; at most so many."""
+        return self._all(lambda database: rows.read_events(database, after, most))
+
+    def project_uuid(self) -> str:
+        """What identifies the project outside of the catalog."""
+        with self._reading() as database:
+            return progress.read_project_uuid(database)
+
+    def hook_position(self, hook: str) -> int:
+        """The sequence number of the last event that a web hook has received; 0 for a new one."""
+        with self._reading() as database:
+            return progress.read_hook_position(database, hook)
 
     def statuses(self) -> tuple[TaskStatus, ...]:
         return self._all(progress.read_statuses)
@@ -323,6 +333,10 @@ class SqliteStore(SqliteReader):
     def save_row_message(self, materialization: int, file: bytes) -> None:
         with self._writing() as database:
             progress.write_row_message(database, materialization, file)
+
+    def save_hook_position(self, hook: str, sequence: int) -> None:
+        with self._writing() as database:
+            progress.write_hook_position(database, hook, sequence)
 
     def save_mark(self, task: int, mark: Mark) -> None:
         self._grouped(lambda database: progress.write_mark(database, task, mark))

@@ -202,3 +202,9 @@ CREATE TABLE row_messages (
     task INTEGER PRIMARY KEY,  -- the materialization
     file BLOB    NOT NULL      -- a serialized FileDescriptorProto
 );
+
+-- The last event that each web hook has received. A hook is known by the hash of its address.
+CREATE TABLE web_hooks (
+    hook     TEXT    PRIMARY KEY,
+    sequence INTEGER NOT NULL
+);
