@@ -263,7 +263,7 @@ class BatchQuery:
         view = select.relations[between.view]
         assert isinstance(view, MaterializedDefinition)
         log_ = LogInput(
-            view, view_store(view, self._request.folders[view.id]), lambda: None, "signed", "a subscription"
+            view, lambda _: view_store(view, self._request.folders[view.id]), lambda: None, "signed", "a subscription"
         )
         start, end = (LogPosition(view.id, 1, number) for number in (between.after, between.until))
         signed = log_.read(self._session, start, end).rows
