@@ -104,7 +104,7 @@ class _Side:
     def __init__(self, name: str, encoding: RecordEncoding, *, old_rows: bool) -> None:
         self._name = name
         self._side, self._row = _written(encoding, old_rows=old_rows)
-        self._writer = _writer(self._side)
+        self._writer = side_writer(self._side)
 
     @property
     def can_reject(self) -> bool:
@@ -131,7 +131,8 @@ class _Side:
         return found
 
 
-def _writer(side: RecordEncoding) -> SideWriter:
+def side_writer(side: RecordEncoding) -> SideWriter:
+    """The writer of one side of a sink's records."""
     if not side.given:
         return RecordWriter(side)
     return in_jvm(side) or GivenWriter(side)
