@@ -32,7 +32,11 @@ from headgate.schema.formats.protobuf import print_proto, to_protobuf
 from headgate.schema.types import Field, Record
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
-RATIO, ONE, EACH = 0.9, 0.3, 0.005  # promises: speed by id over generated, seconds of one INSERT, and of one of a thousand
+RATIO, ONE, EACH = (
+    0.9,
+    0.3,
+    0.005,
+)  # promises: speed by id over generated, seconds of one INSERT, and of one of a thousand
 ID, PARTITIONS, WARM = 7, 4, 2
 
 
@@ -53,7 +57,9 @@ def _writing(records: int, rounds: int) -> list[Row]:
             orders = session.range(records, numPartitions=PARTITIONS).select(*order()).persist()
             orders.count()
             works = {
-                (format_, given): _work(orders, format_, given=given) for format_ in SchemaFormat for given in (True, False)
+                (format_, given): _work(orders, format_, given=given)
+                for format_ in SchemaFormat
+                for given in (True, False)
             }
             taken: dict[tuple[SchemaFormat, bool], list[float]] = {name: [] for name in works}
             for turn in range(WARM + rounds):

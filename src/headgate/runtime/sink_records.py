@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from headgate.plan.definitions import OLD, PRESENT, HeadersColumn, PartitionBy, RecordEncoding, SinkDefinition
 from headgate.runtime.formats.given_avro import in_jvm
+from headgate.runtime.formats.given_json import json_in_jvm
 from headgate.runtime.formats.given_writer import GivenWriter
 from headgate.runtime.formats.writers import RecordWriter, row_of
 from headgate.runtime.ports import SideWriter
@@ -135,7 +136,7 @@ def side_writer(side: RecordEncoding) -> SideWriter:
     """The writer of one side of a sink's records."""
     if not side.given:
         return RecordWriter(side)
-    return in_jvm(side) or GivenWriter(side)
+    return in_jvm(side) or json_in_jvm(side) or GivenWriter(side)
 
 
 def _written(side: RecordEncoding, *, old_rows: bool) -> tuple[RecordEncoding, dict[str, Column]]:
