@@ -179,6 +179,12 @@ def timings(seconds: Mapping[str, float]) -> str:
     return "\n".join([f"{round(sum(seconds.values())):5}  all", *lines, ""])
 
 
+def read_timings() -> dict[str, int]:
+    """The seconds of each file as the last `make timings` has seen them."""
+    rows = (line.split(maxsplit=1) for line in TIMINGS.read_text().splitlines())
+    return {name: int(seconds) for seconds, name in rows}
+
+
 def main(arguments: Sequence[str]) -> int:
     running = run(PARTS)
     show(running)

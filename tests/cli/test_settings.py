@@ -155,6 +155,9 @@ def test_an_unknown_setting_of_the_environment_names_the_environment(
         ('[spark]\nmemory = "half"', "spark.memory", "it is a size such as 512m or 2g"),
         ("[quarantine]\nin_catalog = -1", "quarantine.in_catalog", "it is a number of records, at least 0"),
         ("quarantine = 3", "quarantine", "it is a table, [quarantine]"),
+        ("grpc_port = 70000", "grpc_port", "it is a number from 0 to 65535"),
+        ('[events]\nurl = "ftp://x"', "events.url", "it is an address that begins with http:// or https://"),
+        ('[events]\nurl = "http://x"', "events.secret", "it is the text that events for the url are signed with"),
     ],
 )
 def test_a_value_that_is_not_allowed_says_what_is(tmp_path: Path, text: str, setting: str, reason: str) -> None:
@@ -215,3 +218,16 @@ def test_the_slots_of_real_time_are_a_number(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting) as refused:
         read_settings(_write(tmp_path, "[spark]\nreal_time = -1"))
     assert "a number of slots from 0 to 1000" in refused.value.reason
+
+
+def test_the_secret_of_the_web_hook_may_come_from_the_environment_and_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADGATE_EVENTS_SECRET", "hunter2")
+    monkeypatch.setenv("HEADGATE_GRPC_PORT", "8081")
+    settings = read_settings(_write(tmp_path, '[events]\nurl = "https://example.org/hook"'))
+    assert settings.grpc_port == 8081
+    assert settings.events.url == "https://example.org/hook"
+    assert settings.events.secret is not None
+    assert settings.events.secret.get_secret_value() == "hunter2"
+    assert "hunter2" not in repr(settings)

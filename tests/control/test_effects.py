@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from headgate.catalog.errors import CatalogFull
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.connectors.errors import BrokerUnreachable
+from headgate.connectors.connections import Clients
+from headgate.connectors.errors import BrokerUnreachable, PostgresUnreachable
 from headgate.connectors.kafka import NewTopicOptions
+from headgate.control.effects import effects_done, last_effects
+from headgate.plan.plans import ReleaseIndex, ReleaseTable
 from headgate.plan.sink_option_errors import TopicDiffers
+from headgate.plan.target_definitions import TableName
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import RegistryUnreachable
 from headgate.schema.written import CompatibilityLevel
@@ -176,3 +180,34 @@ def test_the_ids_of_registered_schemas_reach_every_statement_that_uses_them(line
         assert f"SEED VALUE SCHEMA ID {schema_id} " in str(created)
     stored = [repr(o.definition) for o in lines.store.load().of_kind(Kind.SINK, Kind.SOURCE)]
     assert "PendingId" not in "".join(stored)
+
+
+class GoneDatabase:
+    """Connections to servers that do not answer. ``asked`` counts who tried."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def postgres(self, _: int) -> GoneDatabase:
+        return self
+
+    def connected(self) -> None:
+        self.asked += 1
+        raise PostgresUnreachable("h:5432/d", "no answer")
+
+    def elasticsearch(self, _: int) -> None:
+        self.asked += 1
+        raise PostgresUnreachable("h:9200", "no answer")
+
+
+@pytest.mark.parametrize("drop", [True, False])
+def test_a_target_is_given_up_only_when_the_statement_has_committed(drop: bool) -> None:
+    gone = GoneDatabase()
+    clients = cast(Clients, gone)
+    effects = (ReleaseTable(1, TableName("public", "t"), 2, drop), ReleaseIndex(1, "i", "m", drop))
+    with pytest.raises(CatalogFull), effects_done(effects, clients):
+        raise CatalogFull("catalog.db")
+    assert gone.asked == 0
+    said = [text.partition(":")[0] for text in last_effects(effects, clients)]
+    how = "dropped" if drop else "given up"
+    assert said == [f'table "public.t" was not {how}', f'index "i" was not {how}']

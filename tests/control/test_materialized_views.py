@@ -8,9 +8,17 @@ from typing import cast
 
 import pytest
 
-from headgate.control.view_cleaner import remove_dropped_views
+from headgate.catalog.positions import KafkaPosition, LogPosition
+from headgate.catalog.tasks import Ledger
+from headgate.control.view_cleaner import ViewCleaner, old_generations
+from headgate.control.view_tasks import last_batch, read_by_all, shown_generation, view_task_definition
+from headgate.errors import HeadgateError
+from headgate.plan.errors import ReplacementBreaks
+from headgate.runtime.views.errors import ViewReplaced
+from headgate.runtime.views.filling import FillingStore
 from headgate.runtime.views.view_task import ViewFiles
 from tests.control.scripts import Shell
+from tests.runtime.memory_ports import MemoryStore, Shared
 
 pytestmark = pytest.mark.unit
 
@@ -21,8 +29,8 @@ class Folders:
 
     removed: list[str] = field(default_factory=list)
 
-    def remove(self, uuid: str) -> None:
-        self.removed.append(uuid)
+    def remove(self, uuid: str, generation: int | None = None) -> None:
+        self.removed.append(uuid if generation is None else f"{uuid}/{generation}")
 
 
 def test_explain_says_how_each_operator_is_kept(sql: Shell) -> None:
@@ -48,8 +56,84 @@ def test_a_view_is_a_task_that_can_be_paused_and_its_storage_is_removed_when_it_
     uuid = sql.store.task_uuid(view)
     sql.run("DROP MATERIALIZED VIEW ones")
     folders = Folders()
-    remove_dropped_views(sql.store, cast("ViewFiles", folders), timedelta(hours=1))
+    ViewCleaner(sql.store, cast("ViewFiles", folders), timedelta(hours=1)).clean()
     assert folders.removed == []
-    remove_dropped_views(sql.store, cast("ViewFiles", folders), timedelta())
+    ViewCleaner(sql.store, cast("ViewFiles", folders), timedelta()).clean()
     assert folders.removed == [uuid]
     assert sql.store.leaving_views(datetime.now(UTC)) == ()
+
+
+def columns(sql: Shell, view: str) -> list[str]:
+    return [str(row[0]) for row in sql.rows(f"DESCRIBE {view}")]
+
+
+def test_a_view_is_replaced_with_what_reads_it_if_its_columns_allow_it(sql: Shell) -> None:
+    sql.run("CREATE MATERIALIZED VIEW ones AS SELECT 1 AS one, 'a' AS word")
+    sql.run("CREATE MATERIALIZED VIEW named AS SELECT word, count(*) AS n FROM ones GROUP BY word")
+    sql.run("CREATE MATERIALIZED VIEW everything AS SELECT * FROM ones")
+    before = sql.store.load()
+    sql.run("CREATE OR REPLACE MATERIALIZED VIEW ones AS SELECT 2 AS one, 'b' AS word, true AS sure")
+    after = sql.store.load()
+    assert (columns(sql, "ones"), columns(sql, "everything")) == (["one", "word", "sure"], ["one", "word", "sure"])
+    assert columns(sql, "named") == ["word", "n"]
+    assert before.desired == after.desired
+    with pytest.raises(ReplacementBreaks) as raised:
+        sql.run("CREATE OR REPLACE MATERIALIZED VIEW ones AS SELECT 2 AS one")
+    assert [name for _, name, _ in raised.value.broken] == ["named"]
+    with pytest.raises(ReplacementBreaks) as raised:
+        sql.run("CREATE OR REPLACE MATERIALIZED VIEW ones AS SELECT 2 AS one, 7 AS word, true AS sure")
+    assert {name for _, name, _ in raised.value.broken} == {"named", "everything"}
+    assert columns(sql, "ones") == ["one", "word", "sure"]
+    sql.run("CREATE OR REPLACE MATERIALIZED VIEW fresh AS SELECT 1 AS one")
+    assert columns(sql, "fresh") == ["one"]
+    with pytest.raises(HeadgateError):
+        sql.run("CREATE OR REPLACE MATERIALIZED VIEW ones AS SELECT one, word, one > 1 AS sure FROM everything")
+
+
+def test_a_view_whose_query_was_replaced_is_filled_beside_its_old_rows(sql: Shell) -> None:
+    sql.run("CREATE MATERIALIZED VIEW ones AS SELECT 1 AS one")
+    sql.run("CREATE VIEW middle AS SELECT one FROM ones")
+    sql.run("CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM middle")
+    catalog = sql.store.load()
+    ones, counted = sorted(catalog.desired)
+    old = view_task_definition(catalog, catalog.get(counted))
+    assert old.definition.startswith(old.query_name)
+    sql.run("CREATE OR REPLACE VIEW middle AS SELECT one FROM ones WHERE one > 0")
+    catalog = sql.store.load()
+    assert view_task_definition(catalog, catalog.get(counted)).query_name != old.query_name
+    sql.store.advance(None, Ledger(ones, 1, 7, 1, {}, "x"))
+    sql.store.advance(None, Ledger(counted, 1, 3, 1, {ones: LogPosition(ones, 1, 7)}, "x"))
+    sql.store.advance(sql.store.ledger(ones), Ledger(ones, 2, 1, 1, {}, "y"))
+    assert (shown_generation(sql.store, ones), read_by_all(sql.store, ones)) == (2, None)
+    with pytest.raises(ViewReplaced):
+        last_batch(sql.store, ones, 1)
+    assert (last_batch(sql.store, ones, 2), last_batch(sql.store, 99, 1)) == (1, None)
+    assert list(old_generations(sql.store)) == []
+    sql.store.advance(sql.store.ledger(counted), Ledger(counted, 1, 4, 1, {ones: LogPosition(ones, 2, 1)}, "x"))
+    assert read_by_all(sql.store, ones) == 1
+    folders = Folders()
+    waits, cleans = (ViewCleaner(sql.store, cast("ViewFiles", folders), retention=timedelta(hours=h)) for h in (1, 0))
+    waits.clean()
+    assert folders.removed == []
+    cleans.clean()
+    cleans.clean()
+    assert folders.removed == [f"{sql.store.task_uuid(ones)}/1"]
+
+
+def test_readers_see_a_new_generation_when_it_has_caught_up() -> None:
+    memory = MemoryStore(Shared())
+    start, middle, end = ({5: KafkaPosition("t", "x", (at,))} for at in (0, 4, 8))
+    memory.advance(None, Ledger(1, 1, 9, 1, end, "old"))
+    filling = FillingStore(memory, 1, lambda: end)
+    assert filling.ledger(1) is None
+    for number, positions in enumerate((start, middle)):
+        filling.advance(filling.ledger(1), Ledger(1, 2, number, 1, positions, "new"))
+        assert filling.ledger(1) == Ledger(1, 2, number, 1, positions, "new")
+    shown = memory.ledger(1)
+    assert shown is not None
+    assert (shown.generation, shown.number) == (1, 9)
+    filling.advance(filling.ledger(1), Ledger(1, 2, 2, 1, end, "new"))
+    assert memory.ledger(1) == filling.ledger(1) == Ledger(1, 2, 2, 1, end, "new")
+    further = {5: KafkaPosition("t", "x", (9,))}
+    filling.advance(filling.ledger(1), Ledger(1, 2, 3, 1, further, "new"))
+    assert memory.ledger(1) == Ledger(1, 2, 3, 1, further, "new")

@@ -268,15 +268,9 @@ def test_below_json_a_pointer_leads_anywhere() -> None:
     assert (one.field.path.column, one.field.path.inside) == (column, ("a/b", "0"))
 
 
-@pytest.mark.parametrize("rest", ["WITH (NESTED = TABLES)", "WITH (DELTA UPDATES = true)"])
+@pytest.mark.parametrize("rest", ["WITH (NESTED = TABLES, ADOPT = true)", "WITH (DELTA UPDATES = true)"])
 def test_what_is_not_there_yet_says_so(rest: str) -> None:
     assert isinstance(failure(world(), rest), NotSupportedYet)
-
-
-@pytest.mark.parametrize("target", ["ON DEMAND"])
-def test_a_target_that_is_not_there_yet_says_so(target: str) -> None:
-    with pytest.raises(NotSupportedYet):
-        world().change(f"CREATE MATERIALIZATION m FROM orders INTO {target}")
 
 
 DOCUMENT = {
@@ -375,3 +369,35 @@ def test_drop_keeps_the_table_unless_it_is_told_otherwise(rest: str, drop: bool)
     (effect,) = planned.effects
     assert isinstance(effect, ReleaseTable)
     assert (str(effect.table), effect.drop) == ("public.t", drop)
+
+
+def over_views() -> Planning:
+    made = keyed()
+    made.do(
+        "CREATE MATERIALIZED VIEW totals AS SELECT note, count(*) AS n, sum(price) AS total FROM orders GROUP BY note"
+    )
+    return made
+
+
+def test_a_keyed_materialized_view_is_merged_by_its_key_and_views_over_it_too() -> None:
+    made = over_views()
+    assert table(made, of="totals").key == ("note",)
+    made.do("CREATE VIEW large AS SELECT note AS said, total FROM totals WHERE total > 10")
+    assert table(made, of="large").key == ("said",)
+    made.do("CREATE VIEW keyless AS SELECT total FROM totals")
+    refused = failure(made, of="keyless")
+    assert isinstance(refused, errors.MaterializationOverChanging)
+    assert refused.hint() == 'Keep "note" in the query.'
+
+
+def test_a_materialized_view_that_only_grows_is_appended_to() -> None:
+    made = world()
+    made.do("CREATE MATERIALIZED VIEW dear AS SELECT id, price FROM orders WHERE price > 10")
+    assert table(made, of="dear").key == ()
+
+
+def test_rows_of_a_materialized_view_cannot_be_set_aside_by_their_record() -> None:
+    refused = failure(over_views(), "WITH (ON ERROR = QUARANTINE)", of="totals")
+    assert isinstance(refused, errors.MaterializationCannotQuarantine)
+    assert "a row of it is no record" in refused.message()
+    assert table(over_views(), "WITH (ON ERROR = SKIP)", of="totals").on_error == "SKIP"

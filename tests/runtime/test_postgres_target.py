@@ -22,7 +22,8 @@ from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Batch
 from headgate.runtime.targets.postgres import PostgresTarget
 from headgate.runtime.targets.postgres_merge import BadRow
-from headgate.runtime.targets.table_errors import TableChanged
+from headgate.runtime.targets.postgres_tables import owner
+from headgate.runtime.targets.table_errors import TableChanged, TableInUse
 from headgate.runtime.targets.table_rows import BAD, CHANGED, DELETE, HASH, OP, WRITE
 from headgate.schema import types as t
 from tests.runtime.tables import database, field, table
@@ -294,3 +295,16 @@ def test_a_replay_is_behind_the_fence_and_does_not_move_the_ledger(
     with pytest.raises(Fenced):
         writer.target.send([staged({"n": numbers(3)})])
     other.close()
+
+
+def test_a_task_that_was_dropped_while_it_began_leaves_the_table_free(
+    address: str, connection: Connection, name: str
+) -> None:
+    made = table(name, field("n", t.Bigint(), key=True))
+    late = PostgresTarget(made, database(address), 7, f"uuid of {name}", is_dropped=lambda: True)
+    with pytest.raises(TableInUse):
+        late.begin(1)
+    late.close()
+    held = owner(connection, made.table)
+    assert held is not None
+    assert held.task is None

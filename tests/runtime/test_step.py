@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.runtime.ports import Batch, Limit, Upsert
-from headgate.runtime.step import KafkaStep, difference, part_of
+from headgate.runtime.step import Part, TargetStep, TopicParts, TopicRows, difference
 
 pytestmark = pytest.mark.spark
 
@@ -40,7 +40,9 @@ def test_only_what_differs_is_written_and_only_known_keys_are_deleted(session: S
 @pytest.mark.parametrize("parts", [1, 2, 7])
 def test_every_key_is_in_one_part(session: SparkSession, parts: int) -> None:
     keys = session.range(100).selectExpr("CAST(CAST(id AS string) AS binary) AS key")
-    found = [bytes(row["key"]) for part in range(parts) for row in part_of(keys, part, parts).collect()]
+    found = [
+        bytes(row["key"]) for part in range(parts) for row in Part(part, parts, False, 0).rows(keys, ("key",)).collect()
+    ]
     assert sorted(found) == sorted(str(number).encode() for number in range(100))
 
 
@@ -91,11 +93,16 @@ class Topics:
         return frame.withColumn("partition", F.lit(0))
 
 
+def step_of(topics: Topics, on_notice: Callable[[str], None], part_rows: int = 15) -> TargetStep:
+    both = cast(Any, topics)
+    return TargetStep(TopicRows(both), both, TopicParts(both), on_notice, part_rows)
+
+
 def test_all_parts_together_bring_the_target_in_step(session: SparkSession) -> None:
     wanted = {f"k{number}": None if number % 5 == 0 else f"{number % 7}" for number in range(40)}
     held = {f"k{number}": f"{number % 3}" for number in range(0, 40, 2)} | {"foreign": "1", "other": "2"}
     topics, notices = Topics(session, wanted, held), list[str]()
-    step = KafkaStep(cast(Any, topics), cast(Any, topics), cast(Any, topics), notices.append, part_rows=15)
+    step = step_of(topics, notices.append)
     end: Positions = {7: KafkaPosition("t", "id", (40,))}
     batch = Batch(9, 1, 2, 1, end, end, "new", datetime(2026, 1, 1, tzinfo=UTC))
     last: list[bool] = []
@@ -115,7 +122,7 @@ def test_other_keys_are_written_anew_and_those_of_before_deleted(session: SparkS
     held = {f"o{number}": "old" for number in range(20)} | {"same": "1", "gone": "2"}
     topics, notices = Topics(session, wanted, held), list[str]()
     topics.definition = "other keys/new"
-    step = KafkaStep(cast(Any, topics), cast(Any, topics), cast(Any, topics), notices.append, part_rows=15)
+    step = step_of(topics, notices.append)
     end: Positions = {7: KafkaPosition("t", "id", (40,))}
     batch = Batch(9, 1, 2, 1, end, end, "other keys/new", datetime(2026, 1, 1, tzinfo=UTC))
     while True:
@@ -132,7 +139,7 @@ def test_other_keys_are_written_anew_and_those_of_before_deleted(session: SparkS
 def test_a_source_without_records_empties_a_target_that_is_written_anew(session: SparkSession) -> None:
     topics = Topics(session, {}, {"a": "1", "b": "2"})
     topics.definition = "other keys/new"
-    step = KafkaStep(cast(Any, topics), cast(Any, topics), cast(Any, topics), lambda _: None)
+    step = step_of(topics, lambda _: None)
     end: Positions = {7: KafkaPosition("t", "id", (0,))}
     assert step.is_last(end)
     step.write(session, Batch(9, 1, 2, 1, end, end, "", datetime(2026, 1, 1, tzinfo=UTC)), "keys/old")

@@ -18,7 +18,8 @@ from headgate.control.engine import Engine, Project
 from headgate.control.sessions import Cancellation
 from headgate.runtime.session import Spark
 from headgate.serve.protocol import Columns, Done, Failed, Notice, Rows, read_event, write_event
-from headgate.serve.server import MAX_BODY, MAX_UNSENT_EVENTS, Emit, HttpApi, StatementStreams
+from headgate.serve.server import MAX_BODY, HttpApi
+from headgate.serve.stream import MAX_UNSENT_EVENTS, Emit, StatementStreams
 from tests.serve.client_helpers import QueriesInThread
 
 pytestmark = pytest.mark.unit

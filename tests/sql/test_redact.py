@@ -38,6 +38,15 @@ pytestmark = pytest.mark.unit
             " USING CONFLUENT SCHEMA REGISTRY 'http://******@h/x'",
         ),
         ("SELECT 'http://h/a@b'", "SELECT 'http://h/a@b'"),
+        (
+            "CREATE MATERIALIZATION m FROM r INTO POSTGRES CONNECTION p (TABLE 't') FIELDS (a string AS 'varchar(5)')",
+            "CREATE MATERIALIZATION m FROM r INTO POSTGRES CONNECTION p (TABLE 't') FIELDS (a string AS 'varchar(5)')",
+        ),
+        (
+            "ALTER MATERIALIZATION m SET FIELDS (a string AS 'inet') AS 'ab'",
+            "ALTER MATERIALIZATION m SET FIELDS (a string AS 'inet') AS '**'",
+        ),
+        ("CREATE MATERIALIZATION m AS 'ab'", "CREATE MATERIALIZATION m AS '**'"),
     ],
 )
 def test_the_text_of_a_script_is_starred_out_in_place(text: str, shown: str) -> None:

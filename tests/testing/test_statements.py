@@ -317,7 +317,3 @@ def test_http_compares_status_and_a_part_of_the_answer() -> None:
             [step] = parse_spec("a.spec", error, check_call).steps
             with pytest.raises(HeadgateError):
                 run_step(step, context)
-
-
-def test_grpc_says_that_it_is_not_there_yet() -> None:
-    assert "not supported yet" in _fails("$ grpc headgate.v1.X/Y\n", lambda sql: []).message()

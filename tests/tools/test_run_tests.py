@@ -59,7 +59,10 @@ def test_progress_is_the_last_that_a_part_said(tmp_path: Path, log: str, words: 
     assert run_tests.last_words(tmp_path / "log") == words
 
 
-def test_timings_are_by_file_and_leave_out_what_is_quick(tmp_path: Path) -> None:
+def test_timings_are_by_file_and_leave_out_what_is_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "report.xml").write_text(REPORT)
     seconds = run_tests.seconds_by_file([tmp_path / "report.xml"])
     assert run_tests.timings(seconds) == ("   11  all\n    7  specs/docs/one.spec\n    3  tests/a/test_b.py\n")
+    monkeypatch.setattr(run_tests, "TIMINGS", tmp_path / "timings.txt")
+    run_tests.TIMINGS.write_text(run_tests.timings(seconds))
+    assert run_tests.read_timings() == {"all": 11, "specs/docs/one.spec": 7, "tests/a/test_b.py": 3}

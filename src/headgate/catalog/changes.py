@@ -29,6 +29,7 @@ from headgate.catalog.objects import (
     FieldComment,
     Growth,
     Object,
+    is_on_demand,
     with_comment,
     with_field_comment,
 )
@@ -213,7 +214,7 @@ def _create(draft: CatalogBuilder, change: ObjectCreated) -> None:
     _check_definition(view, new)
     draft.put(new)
     draft.next_id = new.id + 1
-    if new.kind in TASKS:
+    if new.kind in TASKS and not is_on_demand(new):
         draft.desired[new.id] = DesiredTaskState.RUNNING
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from headgate.errors import InternalError
 from headgate.schema.types import Field, Record, Type
+from headgate.sql.materializations import CreateMaterialization, OnDemandTarget
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.statement import RELATIONS, Create, Kind
 
@@ -185,3 +186,9 @@ def definition_of(entry: Object, cls: type[Definition]) -> Definition:
     if not isinstance(entry.definition, cls):
         raise InternalError(f'{entry.kind} "{entry.name}" was not made by {cls.__name__}')
     return entry.definition
+
+
+def is_on_demand(entry: Object) -> bool:
+    """Whether the object is a materialization ON DEMAND, which is no task."""
+    statement = entry.definition
+    return isinstance(statement, CreateMaterialization) and isinstance(statement.target, OnDemandTarget)

@@ -68,6 +68,8 @@ def distance(start: Position, end: Position) -> int:
         case KafkaPosition(), KafkaPosition():
             begin = start.by_partition
             return sum(max(0, offset - begin.get(p, 0)) for p, offset in enumerate(end.offsets))
+        case LogPosition(), LogPosition() if end.generation > start.generation > 0 and start.number > 0:
+            return max(1, end.number)  # another generation is read as a whole
         case LogPosition(), LogPosition():
             return max(0, end.number - start.number)
         case LsnPosition(), LsnPosition():

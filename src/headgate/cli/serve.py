@@ -24,6 +24,7 @@ from headgate.cli.errors import EnginePortTaken
 from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings, size_in_bytes
 from headgate.control.engine import Engine, Project
+from headgate.control.web_hook import HookAddress
 from headgate.embedded.errors import ServiceDied, ServiceIsDown
 from headgate.embedded.host import LOOPBACK, total_memory
 from headgate.embedded.spark import default_heap, open_spark, query_settings
@@ -32,6 +33,7 @@ from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.query_process import QueryProcess, QuerySettings
 from headgate.runtime.session import OpenSpark, Spark, kill_jvm
 from headgate.serve.client import HEADGATE, EngineAddress
+from headgate.serve.grpc_server import GrpcDoor
 from headgate.serve.server import HttpApi
 
 ENGINE_FILE = "engine.json"
@@ -47,8 +49,9 @@ log = logging.getLogger(__name__)
 @click.command()
 @project_option
 @click.option("--port", type=click.IntRange(0, 65535), help="Port on loopback. 0 means a free one.")
+@click.option("--grpc-port", type=click.IntRange(0, 65535), help="Port of gRPC on loopback. 0 means a free one.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="Folder of the embedded world.")
-def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
+def serve(project: Path, port: int | None, grpc_port: int | None, world_folder: Path | None) -> None:
     """Run the engine: accept statements, and keep tasks running.
 
     SIGTERM and Ctrl-C stop it: tasks finish their batch, and continue from there when an engine runs again.
@@ -56,6 +59,8 @@ def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
     folder = project.absolute()
     settings = read_settings(folder)
     given: dict[str, int | Path] = {"port": settings.port if port is None else port}
+    if grpc_port is not None:
+        given["grpc_port"] = grpc_port
     if world_folder is not None:
         given["world"] = world_folder.absolute()
     set_up_logging(settings, folder)
@@ -126,8 +131,9 @@ class EngineServer:
         self._views = f"{settings.warehouse_address(home).rstrip('/')}/views"
         self._spark_died = threading.Event()
         self._token = secrets.token_urlsafe(32)
-        self._url = ""
+        self._url = self._grpc = ""
         self._api = HttpApi(self._open(project), self._token, hosts=settings.hosts)
+        self._grpc_door = GrpcDoor(lambda: self._api.engine.on_demand, self._token)
         config = uvicorn.Config(
             self._api.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=SHUTDOWN_TIMEOUT
         )
@@ -161,7 +167,9 @@ class EngineServer:
         self._api.engine.start()
         try:
             self._url = f"http://{LOOPBACK}:{bound.getsockname()[1]}"
+            self._grpc = f"{LOOPBACK}:{self._listen_for_grpc()}"
             self._write_address()
+            log.info("statements are taken at %s, gRPC at %s", self._url, self._grpc)
             if self._settings.spark.eager:
                 self._spark.warm_up()
             if self._settings.queries.eager:
@@ -171,6 +179,13 @@ class EngineServer:
         finally:
             self._close()
         return self._spark_died.is_set()
+
+    def _listen_for_grpc(self) -> int:
+        port = self._settings.grpc_port
+        try:
+            return self._grpc_door.start(LOOPBACK, port)
+        except OSError as error:
+            raise EnginePortTaken(port) from error
 
     def _on_spark_death(self) -> None:
         log.error("Spark has died, the engine starts again")
@@ -187,7 +202,7 @@ class EngineServer:
 
     def _close(self) -> None:
         """Close every part, even if another one fails: Spark may have ended already, by the same signal."""
-        for close in (self._queries.close, self._api.engine.close, self._spark.close):
+        for close in (self._grpc_door.close, self._queries.close, self._api.engine.close, self._spark.close):
             try:
                 close()
             except Exception as error:  # noqa: BLE001 - the process ends, and the next one continues from the ledgers
@@ -211,11 +226,17 @@ class EngineServer:
             token.unlink()
         with os.fdopen(os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(self._token)
-        address = {"url": self._url, "pid": os.getpid(), "started": datetime.now(UTC).isoformat()}
+        address = {"url": self._url, "grpc": self._grpc, "pid": os.getpid(), "started": datetime.now(UTC).isoformat()}
         # Renamed into place, so that a client never reads half of it.
         part = state / f"{ENGINE_FILE}.part"
         part.write_text(json.dumps(address))
         part.replace(state / ENGINE_FILE)
+
+    def _hook(self) -> HookAddress | None:
+        events = self._settings.events
+        if events.url is None or events.secret is None:
+            return None
+        return HookAddress(events.url, events.secret.get_secret_value())
 
     def _open(self, project: Project) -> Engine:
         slots = self._settings.spark.real_time_slots
@@ -228,6 +249,7 @@ class EngineServer:
             self._files,
             slots,
             self._views,
+            self._hook(),
         )
 
 

@@ -1,6 +1,7 @@
 """Settings of a project: the file `headgate.toml` in its folder. Environment variables override it.
 
     port = 8080
+    grpc_port = 8081               # of the door for materializations ON DEMAND
     hosts = ["engine.internal"]    # names besides localhost by which clients may call the engine
     world = false                  # true, false, or the folder of the embedded world
     warehouse = "hdfs://data/headgate"
@@ -19,11 +20,15 @@
     [quarantine]
     in_catalog = 10000             # bad records of a task that the catalog keeps; further ones go to the warehouse
 
+    [events]                       # a web hook for all events of the catalog
+    url = "https://example.org/hook"
+    secret = "what they are signed with"
+
     [log]
     level = "debug"
     file = "engine.log"
 
-The variables are HEADGATE_PORT, HEADGATE_SPARK_MASTER, HEADGATE_LOG_LEVEL and so on. HEADGATE_SPARK_SETTINGS is a JSON
+The variables are HEADGATE_PORT, HEADGATE_GRPC_PORT, HEADGATE_SPARK_MASTER, HEADGATE_LOG_LEVEL and so on. HEADGATE_SPARK_SETTINGS is a JSON
 object, HEADGATE_HOSTS has commas between the names. Relative paths start at the project folder.
 """
 
@@ -38,7 +43,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import click
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
@@ -148,6 +162,27 @@ class QuarantineSettings(Table):
     in_catalog: int = Field(default=10_000, ge=0)  # bad records of a task; further ones go to the warehouse
 
 
+class EventSettings(Table):
+    """The table `[events]`: a web hook that all events of the catalog are sent to, and the secret that signs them."""
+
+    url: str | None = None
+    secret: SecretStr | None = Field(default=None, validate_default=True)
+
+    @field_validator("url")
+    @classmethod
+    def _http(cls, url: str | None) -> str | None:
+        if url is not None and re.fullmatch(r"https?://[^\s/]+\S*", url) is None:
+            raise ValueError("it is an address that begins with http:// or https://")
+        return url
+
+    @field_validator("secret")
+    @classmethod
+    def _signs(cls, secret: SecretStr | None, given: ValidationInfo) -> SecretStr | None:
+        if given.data.get("url") is not None and not (secret and secret.get_secret_value()):
+            raise ValueError("it is the text that events for the url are signed with")
+        return secret
+
+
 class LogSettings(Table):
     """The table `[log]`. Without a file, the log goes to standard error."""
 
@@ -163,12 +198,14 @@ class Settings(BaseSettings):
     )
 
     port: int = Field(0, ge=0, le=65535)
+    grpc_port: int = Field(0, ge=0, le=65535)
     hosts: Annotated[tuple[str, ...], NoDecode] = ()
     world: bool | Path = True
     warehouse: str | None = None
     spark: SparkSettings = Field(default_factory=SparkSettings)
     queries: QuerySettings = Field(default_factory=QuerySettings)
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
+    events: EventSettings = Field(default_factory=EventSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @field_validator("world", mode="before")
@@ -264,6 +301,7 @@ TABLES: dict[str, type[Table]] = {
     "spark": SparkSettings,
     "queries": QuerySettings,
     "quarantine": QuarantineSettings,
+    "events": EventSettings,
     "log": LogSettings,
 }
 
@@ -296,6 +334,7 @@ def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 _REASONS = {
     "port": "it is a number from 0 to 65535",
+    "grpc_port": "it is a number from 0 to 65535",
     "hosts": "it is a list of names or addresses, without port and scheme",
     "world": "it is true, false or a folder",
     "spark.real_time": "it is a number of slots from 0 to 1000",

@@ -353,9 +353,9 @@ class Controller:
         """What makes the task of a target."""
         match target:
             case TableDefinition():
-                return table_task
+                return partial(table_task, views=self._views)
             case IndexDefinition():
-                return search_task
+                return partial(search_task, views=self._views)
             case _:
                 return partial(self._make_task, views=self._views)
 

@@ -33,7 +33,7 @@ from headgate.plan.relations import (
 )
 from headgate.plan.sink import with_own_schemas
 from headgate.plan.stored_copies import with_old_rows
-from headgate.plan.target_definitions import TableDefinition
+from headgate.plan.target_definitions import OnDemandDefinition, TableDefinition
 from headgate.resolve.statements import kafka_server, registry_server, topic_name
 from headgate.resolve.streams import read_statement
 from headgate.runtime.errors import SinkCannotFollow
@@ -87,6 +87,7 @@ def task_definition(catalog: Catalog, task: Object) -> d.TaskDefinition:
 def materialization_task(catalog: Catalog, entry: Object) -> d.TaskDefinition:
     """Everything that the task of a materialization needs. Raises whatever keeps its target from following its relation."""
     planned = existing_materialization(catalog, entry)
+    assert not isinstance(planned, OnDemandDefinition), "no task runs for it"
     relation = catalog.get(planned.relation)
     chain = _chain(catalog, relation, [column.name for column in relation.columns if column.key])
     statement = definition_of(entry, CreateMaterialization)
@@ -97,7 +98,7 @@ def materialization_task(catalog: Catalog, entry: Object) -> d.TaskDefinition:
     one = "a transaction of the target" if isinstance(planned, TableDefinition) else "some bulks of documents"
     latency = d.Latency("micro-batch", f"a batch is {one}")
     source = chain.source
-    if isinstance(planned, TableDefinition):
+    if isinstance(planned, TableDefinition) and isinstance(source, d.SourceDefinition):
         source, planned = with_exact_numbers(source, planned)
     return d.TaskDefinition(
         entry.id, entry.name, source, chain.relations, planned, chain.key, name, chain.marked, chain.positioned, latency,
@@ -106,9 +107,9 @@ def materialization_task(catalog: Catalog, entry: Object) -> d.TaskDefinition:
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """What lies between a source and a task, for the runtime."""
+    """What lies between a source, or a materialized view, and a task, for the runtime."""
 
-    source: d.SourceDefinition
+    source: d.SourceDefinition | d.MaterializedDefinition
     relations: d.Relations
     key: dict[str, str]
     marked: str | None
@@ -119,13 +120,12 @@ def _chain(catalog: Catalog, relation: Object, keys: Sequence[str]) -> _Chain:
     """The chain below a relation that is written by these key columns."""
     relations = relation_definitions(catalog, [relation.id])
     source = relations[chain_of(catalog, relation.id).source.id]
-    assert isinstance(source, d.SourceDefinition)
+    assert not isinstance(source, d.ViewDefinition)
     by_name = {column.name: column for column in relation.columns}
-    key = (
-        {}
-        if source.layout.envelope == "NONE"
-        else {k: _source_column(catalog, relation, by_name[k]).name for k in keys}
-    )
+    appends = source.appends if isinstance(source, d.MaterializedDefinition) else source.layout.envelope == "NONE"
+    key = {} if appends else {k: _source_column(catalog, relation, by_name[k]).name for k in keys}
+    if isinstance(source, d.MaterializedDefinition):
+        return _Chain(source, relations, key, None, None)
     views = _views(catalog, relation.id, relations)
     columns = [column.name for column in source.layout.columns]
     trees = [tree for _, tree in views]
@@ -148,6 +148,7 @@ def sink_task(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     relation = catalog.get(planned.relation)
     keys = planned.key.columns if planned.envelope == "UPSERT" and planned.key is not None else ()
     chain = _chain(catalog, relation, keys)
+    assert isinstance(chain.source, d.SourceDefinition)
     definition = _definition_name(catalog, planned, chain.source.id, chain.relations)
     latency = choose_latency(catalog, statement, planned, chain.source.layout, below)
     source = _from_snapshot(chain.source, sink)

@@ -295,12 +295,10 @@ def effects_done(effects: Sequence[Effect], clients: Clients) -> Iterator[Schema
                     ids[effect.id] = registered.id
                 case ProvisionTable():
                     _TABLES.do(effect, clients)
-                case ReleaseTable():
-                    _RELEASES.do(effect, clients)
                 case ProvisionIndex():
                     _INDEXES.do(effect, clients)
-                case ReleaseIndex():
-                    _INDEX_RELEASES.do(effect, clients)
+                case ReleaseTable() | ReleaseIndex():
+                    pass  # `last_effects`
                 case ReuseSchema():
                     undo.append(_do(_REUSED, effect, clients)[1])
                 case DeleteTopic():
@@ -312,6 +310,29 @@ def effects_done(effects: Sequence[Effect], clients: Clients) -> Iterator[Schema
         for back in reversed(undo):
             back()
         raise
+
+
+def last_effects(effects: Sequence[Effect], clients: Clients) -> Iterator[str]:
+    """Do the effects that cannot be undone: those that give targets up. The catalog has committed, so that a failure cannot fail the
+    statement any more; gives a sentence for each."""
+    for effect in effects:
+        try:
+            match effect:
+                case ReleaseTable():
+                    _RELEASES.do(effect, clients)
+                case ReleaseIndex():
+                    _INDEX_RELEASES.do(effect, clients)
+                case _:
+                    pass
+        except HeadgateError as error:
+            log.warning("could not do %s: %s", effect, error)
+            yield f"{_target(effect)}: {error.message()}"
+
+
+def _target(effect: Effect) -> str:
+    assert isinstance(effect, ReleaseTable | ReleaseIndex)
+    name = f'table "{effect.table}"' if isinstance(effect, ReleaseTable) else f'index "{effect.index}"'
+    return f"{name} was not {'dropped' if effect.drop else 'given up'}"
 
 
 def _do(handler: EffectHandler[E, D], effect: E, clients: Clients) -> tuple[D, Callable[[], None]]:

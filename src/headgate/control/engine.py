@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import assert_never
 
@@ -24,9 +25,12 @@ from headgate.control import sessions as results
 from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition
 from headgate.control.executor import Executor
+from headgate.control.on_demand import OnDemand
 from headgate.control.schema_changes import SchemaChanges
 from headgate.control.subscriptions import follow
-from headgate.control.view_cleaner import remove_dropped_views
+from headgate.control.view_cleaner import ViewCleaner
+from headgate.control.view_tasks import last_batch, shown_generation
+from headgate.control.web_hook import HookAddress, WebHook
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
 from headgate.plan.plans import FollowChanges
@@ -36,7 +40,7 @@ from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineClean
 from headgate.runtime.query_process import Queries
 from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
-from headgate.runtime.session import Spark, SparkJobs
+from headgate.runtime.session import SmallJobs, Spark, SparkJobs
 from headgate.runtime.source import SourceReader
 from headgate.runtime.views.view_task import ViewFiles
 from headgate.schema.types import Type
@@ -75,15 +79,16 @@ class Engine:
         files: QuarantineFiles | None = None,
         real_time_slots: int = 0,
         views: str | None = None,
+        hook: HookAddress | None = None,
     ) -> None:
         """``queries`` runs SELECTs. ``real_time_slots`` are those of Spark's that tasks in real time may hold. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
         the lease of the catalog is lost: it must end this process and Spark at once. ``files`` is where many bad records
-        go, and ``views`` is the address of materialized views; by default both are folders of the project."""
+        go, and ``views`` is the address of materialized views; by default both are folders of the project. ``hook`` is where all events of the catalog are sent."""
         self.project = project
         self._spark = spark
         self._queries = queries
         self._files = files or QuarantineFiles(str(project.state / "warehouse" / "quarantine"))
-        self._views = ViewFiles(views or str(project.state / "warehouse" / "views"), spark.session)
+        self._views = ViewFiles(views or str(project.state / "warehouse" / "views"), SmallJobs(spark.session).session)
         project.state.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(project.state / "catalog.db")
         self._heartbeat = Heartbeat(self.store, fenced)
@@ -108,8 +113,10 @@ class Engine:
             on_lease_lost=fenced,
             queries=self._live_queries(real_time_slots),
         )
+        self._hook = None if hook is None else WebHook(self.store, hook)
+        self.on_demand = OnDemand(self.store, queries, self._request, self.follower.follow, self.follow_arrived)
         self._cleaner = QuarantineCleaner(
-            self.store, self._files, spark.session, lambda: remove_dropped_views(self.store, self._views)
+            self.store, self._files, spark.session, ViewCleaner(self.store, self._views).clean
         )
 
     def _live_queries(self, slots: int) -> LiveQueries | None:
@@ -119,8 +126,12 @@ class Engine:
         self._heartbeat.start()
         self._controller.start()
         self._cleaner.start()
+        if self._hook is not None:
+            self._hook.start()
 
     def close(self) -> None:
+        if self._hook is not None:
+            self._hook.stop()
         self._cleaner.stop()
         self._controller.stop()
         self._connections.close()
@@ -175,6 +186,8 @@ class Engine:
                     case query_answers.Rows(rows, text):
                         count += rows
                         yield results.JsonRows(text)
+                    case query_answers.Messages():
+                        raise InternalError("a SELECT gives no messages")
                     case query_answers.Finished(bad_records, reached):
                         yield from _notices(catalog, bad_records)
                         yield from _positions(catalog, reached)
@@ -190,14 +203,9 @@ class Engine:
     def follow_changes(
         self, catalog: Catalog, plan: FollowChanges, cancellation: results.Cancellation
     ) -> Iterator[results.Result]:
+        generation = shown_generation(self.store, plan.view)
         request = self._request(catalog, select_definition(catalog, plan.query))
-
-        def reached() -> int | None:
-            if plan.view not in self.store.load().objects:
-                return None
-            ledger = self.store.ledger(plan.view)
-            return 0 if ledger is None else ledger.number
-
+        reached = partial(last_batch, self.store, plan.view, generation)
         return follow(plan, request, self._queries, reached, cancellation)
 
     def _request(self, catalog: Catalog, select: d.SelectDefinition) -> query_answers.QueryRequest:
@@ -211,8 +219,11 @@ class Engine:
         hidden = {name for query in _queries_of(select) for name in query.with_hidden}
         rows = {name: self._system_rows(catalog, name, hidden=name in hidden) for name in names}
         stored = [r for r in select.relations.values() if isinstance(r, d.MaterializedDefinition)]
-        folders = {view.id: self._views.folder(self.store.task_uuid(view.id)) for view in stored}
+        folders = {view.id: self._view_folder(view.id) for view in stored}
         return query_answers.QueryRequest(select, servers, rows, folders)
+
+    def _view_folder(self, view: int) -> str:
+        return self._views.folder(self.store.task_uuid(view), shown_generation(self.store, view))
 
     def replay(self, task: int, name: str) -> Replayed:
         return self._controller.replay(task, name)

@@ -17,7 +17,7 @@ from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
-from headgate.control.effects import check_effect, effects_done, with_schema_ids
+from headgate.control.effects import check_effect, effects_done, last_effects, with_schema_ids
 from headgate.control.inserts import Inserts
 from headgate.control.sessions import Cancellation, Done, Notice, Result, ResultColumns, ResultRows, Session
 from headgate.control.show import show
@@ -269,19 +269,21 @@ class Executor:
                 yield from show(statement, apply(catalog, *after), path, self._store)
                 yield Done(step.statement.words.split()[0])
             case plans.ChangeCatalog():
-                self._commit(step, step.plan, ids)
-                yield from (Notice(text) for text in step.plan.notices)
+                late = self._commit(step, step.plan, ids)
+                yield from (Notice(text) for text in (*step.plan.notices, *late))
                 yield Done(step.plan.tag)
             case _:
                 assert_never(step.plan)
 
-    def _commit(self, step: PlannedStatement, change: plans.ChangeCatalog, ids: dict[PendingId, int]) -> None:
-        """Do the effects before the commit. The other way round, a crash in between would leave a sink without a topic."""
+    def _commit(self, step: PlannedStatement, change: plans.ChangeCatalog, ids: dict[PendingId, int]) -> list[str]:
+        """Do the effects before the commit. The other way round, a crash in between would leave a sink without a topic. Only what
+        cannot be undone comes after it: a task must not lose its target while the catalog has it. Returns what to tell of these."""
         clients = self._connections.of(step.context.catalog)
         with effects_done(change.effects, clients) as registered:
             ids.update(registered)
             changes = [with_schema_ids(each, ids) for each in change.changes]
             self._store.commit(changes, cause=change.cause, statement=step.context.text, planned=step.version)
+        return list(last_effects(change.effects, clients))
 
 
 def _leading_inserts(steps: Sequence[PlannedStatement]) -> list[plans.InsertRows]:

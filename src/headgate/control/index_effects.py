@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-
 from headgate.connectors.connections import Clients
-from headgate.errors import HeadgateError
 from headgate.plan.plans import ProvisionIndex, ReleaseIndex
 from headgate.runtime.targets.search_index import SearchIndex, release_index
-
-log = logging.getLogger(__name__)
 
 
 class Indexes:
@@ -30,21 +25,16 @@ class Indexes:
 
 
 class IndexReleases:
-    """Gives indexes up. That cannot be undone: if the statement then fails, the task finds its index gone, and halts."""
+    """Gives indexes up, after the catalog has committed. A server that is gone must not keep a materialization from being dropped,
+    unless its index is to be dropped too."""
 
     def check(self, effect: ReleaseIndex, clients: Clients) -> None:
         if effect.drop:
             clients.elasticsearch(effect.connection).check()
 
     def do(self, effect: ReleaseIndex, clients: Clients) -> None:
-        """A server that is gone must not keep a materialization from being dropped, unless its index is to be dropped too."""
-        try:
-            client = clients.elasticsearch(effect.connection)
-            release_index(client, effect.index, effect.materialization, drop=effect.drop)
-        except HeadgateError as error:
-            if effect.drop:
-                raise
-            log.warning('index "%s" was not given up: %s', effect.index, error)
+        client = clients.elasticsearch(effect.connection)
+        release_index(client, effect.index, effect.materialization, drop=effect.drop)
 
     def undo(self, effect: ReleaseIndex, done: None, clients: Clients) -> None:
         """There is no way back."""

@@ -33,7 +33,7 @@ from headgate.plan.sink import plan_sink
 from headgate.plan.sink_doc_changes import published_schemas
 from headgate.plan.source import present_field_names
 from headgate.plan.stored_copies import reads_of_sink, with_old_rows
-from headgate.plan.target_definitions import MaterializationDefinition
+from headgate.plan.target_definitions import MaterializationDefinition, OnDemandDefinition
 from headgate.resolve.definitions import with_current_names
 from headgate.resolve.statements import Context, object_id, topic_name
 from headgate.resolve.streams import READ_KINDS, read_statement
@@ -352,10 +352,10 @@ def _explain_sink(statement: CreateSink, catalog: Catalog) -> Table:
 def _explain_materialization(planned: MaterializationDefinition, catalog: Catalog) -> Table:
     """What a materialization reads and writes, and where each of its fields comes from."""
     keys = f"by key {', '.join(planned.key)}" if planned.key else "appended to"
-    lines = [
-        f"reads {catalog.display_name(planned.relation)}",
-        f"the target is {'merged ' if planned.key else ''}{keys}",
-    ]
+    target = f"the target is {'merged ' if planned.key else ''}{keys}"
+    if isinstance(planned, OnDemandDefinition):
+        target = "rows are computed when a client asks for them"
+    lines = [f"reads {catalog.display_name(planned.relation)}", target]
     return _table(["plan"], [[line] for line in [*lines, *(f"{name}: {value}" for name, value in described(planned))]])
 
 

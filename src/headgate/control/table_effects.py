@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-
 from headgate.connectors.connections import Clients
-from headgate.errors import HeadgateError
 from headgate.plan.plans import ProvisionTable, ReleaseTable
 from headgate.runtime.targets.postgres_tables import check_table, release
-
-log = logging.getLogger(__name__)
 
 
 class Tables:
@@ -30,21 +25,16 @@ class Tables:
 
 
 class Releases:
-    """Gives tables up. That cannot be undone: if the statement then fails, the task finds its progress gone, and halts."""
+    """Gives tables up, after the catalog has committed. A database that is gone must not keep a materialization from being dropped,
+    unless its table is to be dropped too."""
 
     def check(self, effect: ReleaseTable, clients: Clients) -> None:
         if effect.drop:
             clients.postgres(effect.connection).check()
 
     def do(self, effect: ReleaseTable, clients: Clients) -> None:
-        """A table that stays need not be told: a database that is gone must not keep a materialization from being dropped."""
-        try:
-            with clients.postgres(effect.connection).connected() as connection:
-                release(connection, effect.table, drop=effect.drop)
-        except HeadgateError as error:
-            if effect.drop:
-                raise
-            log.warning('table "%s" was not given up: %s', effect.table, error)
+        with clients.postgres(effect.connection).connected() as connection:
+            release(connection, effect.table, drop=effect.drop)
 
     def undo(self, effect: ReleaseTable, done: None, clients: Clients) -> None:
         """There is no way back."""

@@ -20,6 +20,7 @@ from headgate.plan.view_changes import stored_form
 from headgate.plan.view_definitions import VersionRead, ViewTaskDefinition
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.task import Task
+from headgate.runtime.views.errors import ViewReplaced
 from headgate.runtime.views.view_task import ViewFiles, view_task
 from headgate.sql.query.kept_groups import STORED
 from headgate.sql.query.tree import Version
@@ -55,8 +56,25 @@ def read_by_all(store: SqliteStore, view: int) -> int | None:
     readers = [id_ for id_ in catalog.desired if id_ != view and catalog.get(view) in upstream(catalog, id_)]
     ledgers = [store.ledger(id_) for id_ in readers]
     read = [ledger.positions.get(view) for ledger in ledgers if ledger is not None]
-    numbers = [position.number for position in read if isinstance(position, LogPosition) and position.number > 0]
-    return min(numbers, default=None)
+    generation = shown_generation(store, view)
+    positions = [position for position in read if isinstance(position, LogPosition) and position.number > 0]
+    return min((position.number for position in positions if position.generation == generation), default=None)
+
+
+def shown_generation(store: SqliteStore, view: int) -> int:
+    """The generation of a materialized view that readers see."""
+    ledger = store.ledger(view)
+    return 1 if ledger is None else ledger.generation
+
+
+def last_batch(store: SqliteStore, view: int, generation: int) -> int | None:
+    """The last batch of a materialized view that a client follows; None if it was dropped. Raises if it was replaced."""
+    entry, ledger = store.load().objects.get(view), store.ledger(view)
+    if entry is None:
+        return None
+    if ledger is not None and ledger.generation != generation:
+        raise ViewReplaced(entry.name)
+    return 0 if ledger is None else ledger.number
 
 
 def view_task_definition(catalog: Catalog, view: Object) -> ViewTaskDefinition:
@@ -65,6 +83,7 @@ def view_task_definition(catalog: Catalog, view: Object) -> ViewTaskDefinition:
     made = kept.maintenance
     inputs = relation_definitions(catalog, [entry.id for entry in kept.inputs])
     relations = {**relation_definitions(catalog, relations_read(valid_query(catalog, view))), **inputs}
+    query_name = _query_name(catalog, view, relations)
     return ViewTaskDefinition(
         view.id,
         view.name,
@@ -78,8 +97,10 @@ def view_task_definition(catalog: Catalog, view: Object) -> ViewTaskDefinition:
         relations,
         asserted_columns(definition_of(view, CreateMaterializedView), view.columns),
         {source: copy.id for source, copy in kept.copies.items()},
-        _definition_name(catalog, view, relations),
+        # Another one too when a schema change gives other values for old rows.
+        f"{query_name}-{_hash(stored_form(catalog, view, view.columns))}",
         query_definition(valid_query(catalog, view)),
+        query_name,
     )
 
 
@@ -88,9 +109,11 @@ def version_reads(reads: Iterable[tuple[int, Version]]) -> tuple[VersionRead, ..
     return tuple(VersionRead(id_, version, version_name(d.spark_name(id_), version)) for id_, version in sorted(reads))
 
 
-def _definition_name(catalog: Catalog, view: Object, relations: Iterable[int]) -> str:
-    """A name that changes when stored rows are no longer what the query gives: when a query of the view or below it is replaced,
-    or a schema change gives other values for old rows. RENAME does not change it."""
+def _query_name(catalog: Catalog, view: Object, relations: Iterable[int]) -> str:
+    """A name that changes when a query of the view or below it is replaced. RENAME does not change it."""
     written = [(id_, catalog.get(id_).statement) for id_ in sorted([view.id, *relations])]
-    views = [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW or id_ == view.id]
-    return hashlib.sha256(repr((views, stored_form(catalog, view, view.columns))).encode()).hexdigest()[:16]
+    return _hash([(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW or id_ == view.id])
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]

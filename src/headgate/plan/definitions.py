@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from headgate.plan.target_definitions import MaterializationDefinition
+from headgate.plan.target_definitions import WrittenMaterialization
 from headgate.schema.encodings import Encoding, fields_of
 from headgate.schema.names import FieldNames
 from headgate.schema.types import Record, Type
@@ -345,7 +345,7 @@ class Latency:
         return f"{self.way}: {self.reason}"
 
 
-TargetDefinition: TypeAlias = SinkDefinition | MaterializationDefinition
+TargetDefinition: TypeAlias = SinkDefinition | WrittenMaterialization
 
 
 @dataclass(frozen=True, slots=True)

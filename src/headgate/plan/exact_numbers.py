@@ -29,7 +29,7 @@ def with_exact_numbers(source: SourceDefinition, table: TableDefinition) -> tupl
     columns = {c.name: c for c in source.layout.columns if c.origin.section == "value" and c.origin.name is not None}
     exact = {
         leaf.path.tokens
-        for column in table.columns
+        for column in (*table.columns, *(child.staged for child in table.children))
         for _, leaf in column.field.leaves()
         if leaf.path is not None and leaf.path.column in columns and _needs_digits(leaf)
     }
@@ -39,7 +39,11 @@ def with_exact_numbers(source: SourceDefinition, table: TableDefinition) -> tupl
     read = tuple(replace(c, type=t.with_json(c.type, exact, (c.name,))) for c in source.layout.columns)
     layout = replace(source.layout, value=replace(value, as_json=places), columns=read)
     made = tuple(replace(column, field=_field(column.field, exact)) for column in table.columns)
-    return replace(source, layout=layout), replace(table, columns=made)
+    children = tuple(
+        replace(child, staged=replace(child.staged, field=_field(child.staged.field, exact)))
+        for child in table.children
+    )
+    return replace(source, layout=layout), replace(table, columns=made, children=children)
 
 
 def _needs_digits(leaf: TargetField) -> bool:

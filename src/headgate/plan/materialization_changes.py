@@ -13,9 +13,15 @@ from headgate.plan.impact import definition
 from headgate.plan.indexes import index_name
 from headgate.plan.materialization_errors import NoWayInPlace
 from headgate.plan.materializations import plan_materialization
+from headgate.plan.on_demand import check_has_task
 from headgate.plan.plans import ChangeCatalog, Effect, Skip
 from headgate.plan.tables import table_name
-from headgate.plan.target_definitions import IndexDefinition, MaterializationDefinition, TableDefinition
+from headgate.plan.target_definitions import (
+    IndexDefinition,
+    MaterializationDefinition,
+    OnDemandDefinition,
+    TableDefinition,
+)
 from headgate.plan.widening import narrowed_columns
 from headgate.resolve.statements import Context, object_id
 from headgate.sql.materializations import (
@@ -30,11 +36,10 @@ from headgate.sql.materializations import (
 def plan_create(statement: CreateMaterialization, context: Context, made: Object) -> ChangeCatalog:
     """CREATE MATERIALIZATION: the target is checked now, and made by the task when it starts."""
     planned = plan_materialization(context.catalog, statement)
-    needs = (
-        Dependency(planned.relation, DependencyKind.READS),
-        Dependency(planned.connection, DependencyKind.CONNECTION),
-    )
-    created = changes.ObjectCreated(replace(made, dependencies=needs))
+    needs = [Dependency(planned.relation, DependencyKind.READS)]
+    if not isinstance(planned, OnDemandDefinition):
+        needs.append(Dependency(planned.connection, DependencyKind.CONNECTION))
+    created = changes.ObjectCreated(replace(made, dependencies=tuple(needs)))
     return ChangeCatalog(statement.words, (created,), tuple(_provisioned(planned, new=True)))
 
 
@@ -44,13 +49,17 @@ def _provisioned(planned: MaterializationDefinition, *, new: bool) -> Iterator[E
             yield plans.ProvisionTable(planned, new)
         case IndexDefinition():
             yield plans.ProvisionIndex(planned, new)
+        case OnDemandDefinition():
+            return
 
 
 def plan_backfill(statement: BackfillMaterialization, context: Context) -> ChangeCatalog:
     """BACKFILL: the definition gets another count, and the task brings its target in step with all rows of the relation."""
     entry = context.catalog.get(object_id(statement.name))
+    check_has_task(entry, "BACKFILL")
     known = definition_of(entry, CreateMaterialization)
     planned = plan_materialization(context.catalog, known, entry)
+    assert not isinstance(planned, OnDemandDefinition)
     notice = f'materialization "{entry.name}" is brought in step with all rows of its relation'
     if not planned.key and planned.adopt:
         raise NotSupportedYet("BACKFILL of an adopted target without a key")

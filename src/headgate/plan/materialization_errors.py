@@ -231,3 +231,25 @@ class NoWayInPlace(PlanError, code="PLN-0618"):
     MESSAGE = 'the change of materialization "{materialization}" narrows {changes:and}'
     DETAIL = "The rows that are in the target would have to be read and written again."
     HINT = "Write WITH (CONFIRM = true) to fill the target anew from its relation."
+
+
+class ChildTablesNeedKey(PlanError, code="PLN-0619"):
+    """NESTED = TABLES over a relation without a key, by which rows of child tables would point to their parent."""
+
+    materialization: str
+    field: str
+    kind: str
+    relation: str
+    MESSAGE = 'materialization "{materialization}" cannot have a table for "{field}": {kind} "{relation}" has no key'
+    DETAIL = "A row of a child table points to its parent by the key of the relation."
+    HINT = "Read a relation with a key, or write NESTED = FLATTEN or JSON."
+
+
+class ChildTableTwice(PlanError, code="PLN-0620"):
+    """Two records of a materialization with NESTED = TABLES would become one table."""
+
+    table: str
+    first: str
+    second: str
+    MESSAGE = '{first} and {second} would both become table "{table}"'
+    HINT = "Rename one of them in a view, or list FIELDS with other names."

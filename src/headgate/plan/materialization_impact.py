@@ -45,5 +45,5 @@ def check_not_narrowed(entry: Object, old: MaterializationDefinition, new: Mater
 
 def _types(planned: MaterializationDefinition) -> list[tuple[str, str]]:
     if isinstance(planned, TableDefinition):
-        return [(column.name, column.postgres) for column in planned.columns]
+        return [(name, column.postgres) for name, column in planned.all_columns()]
     return [(field.name, print_type(field.type)) for field in planned.fields]

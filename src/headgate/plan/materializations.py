@@ -10,14 +10,22 @@ from headgate.catalog.catalog import Catalog, object_comment
 from headgate.catalog.objects import Growth, Object, definition_of
 from headgate.plan import materialization_errors as errors
 from headgate.plan.chain import Chain, chain_of, relation_growth, source_key
+from headgate.plan.child_tables import child_tables, split_nested
 from headgate.plan.definitions import AT
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.index_errors import NestedNotForIndex
 from headgate.plan.indexes import check_index, index_name
 from headgate.plan.materialized_fields import resolve_fields
+from headgate.plan.on_demand import plan_on_demand
 from headgate.plan.relations import fields_without_column, key_columns
 from headgate.plan.tables import table_columns, table_name
-from headgate.plan.target_definitions import Fields, IndexDefinition, MaterializationDefinition, TableDefinition
+from headgate.plan.target_definitions import (
+    Fields,
+    IndexDefinition,
+    MaterializationDefinition,
+    TableDefinition,
+    WrittenMaterialization,
+)
 from headgate.resolve.statements import object_id
 from headgate.sql import materializations as m
 from headgate.sql.query.functions import CLOCK
@@ -35,15 +43,15 @@ def plan_materialization(
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name if entry is None else entry.name
     _refuse_later_features(statement)
+    if isinstance(statement.target, m.OnDemandTarget):
+        return plan_on_demand(catalog, relation, statement, name, entry)
     chain = _check_relation(catalog, relation, name)
     _check_quarantine(chain, statement, name, keyed=relation.growth is Growth.KEYED)
     match statement.target:
         case m.PostgresTarget():
-            made: MaterializationDefinition = _table(catalog, relation, statement, statement.target, name)
+            made: WrittenMaterialization = _table(catalog, relation, statement, statement.target, name)
         case m.ElasticsearchTarget():
             made = _index(catalog, relation, statement, statement.target, name)
-        case m.OnDemandTarget():
-            raise NotSupportedYet("a materialization ON DEMAND")
     _check_free(catalog, statement, made, entry)
     return made
 
@@ -57,15 +65,13 @@ def _refuse_later_features(statement: m.CreateMaterialization) -> None:
     """Raises for options that the grammar has and no target supports yet, so that none is ignored silently."""
     if statement.with_options.delta_updates:
         raise NotSupportedYet("DELTA UPDATES of a materialization")
-    if statement.with_options.nested == "TABLES":
-        raise NotSupportedYet("NESTED = TABLES")
+    if statement.with_options.nested == "TABLES" and statement.with_options.adopt:
+        raise NotSupportedYet("ADOPT with NESTED = TABLES")
 
 
 def _check_relation(catalog: Catalog, relation: Object, name: str) -> Chain:
     """A target holds rows that are added, or the newest row of each key."""
     chain = chain_of(catalog, relation.id, "a materialization")
-    if chain.source.kind is Kind.MATERIALIZED_VIEW:
-        raise NotSupportedYet("a materialization over a materialized view")
     if withheld := fields_without_column(relation):
         raise withheld[0]
     if by_clock := sorted(chain.unstable().rows & CLOCK):
@@ -90,6 +96,8 @@ def _check_quarantine(chain: Chain, statement: m.CreateMaterialization, name: st
     """Raises if rows cannot be set aside by the position of their records and sent through again."""
     if statement.with_options.on_error != "QUARANTINE":
         return
+    if chain.source.kind is Kind.MATERIALIZED_VIEW:
+        raise errors.MaterializationCannotQuarantine(name, "it reads a materialized view, and a row of it is no record")
     views = [(query.tree, [column.name for column in query.columns]) for query in reversed(chain.queries)]
     if positioned_sql("source", [f"v{number}" for number in range(len(views))], views, AT) is None:
         raise errors.MaterializationCannotQuarantine(name, "a row may come from several records")
@@ -105,7 +113,11 @@ def _table(
     table, flat = table_name(name, target.options.table), statement.with_options.nested != "JSON"
     fields = resolve_fields(catalog, relation, name, statement.fields, flat=flat)
     _check_key(relation, fields, name)
-    columns = table_columns(name, fields, flat=flat)
+    own, nested = split_nested(fields) if statement.with_options.nested == "TABLES" else (fields, ())
+    columns = table_columns(name, own, flat=flat)
+    keys = [column for column in columns if column.field.key]
+    if nested and not keys:
+        raise errors.ChildTablesNeedKey(name, nested[0].name, relation.kind.value, relation.name)
     return TableDefinition(
         name,
         relation.id,
@@ -113,11 +125,12 @@ def _table(
         table,
         fields,
         columns,
-        tuple(column.name for column in columns if column.field.key),
+        tuple(column.name for column in keys),
         statement.with_options.on_error,
         statement.with_options.on_incompatible_schema_change,
         statement.with_options.adopt,
         object_comment(relation),
+        child_tables(name, table, keys, nested),
     )
 
 
@@ -157,7 +170,7 @@ def _check_key(relation: Object, fields: Fields, name: str) -> None:
 
 
 def _check_free(
-    catalog: Catalog, statement: m.CreateMaterialization, made: MaterializationDefinition, entry: Object | None
+    catalog: Catalog, statement: m.CreateMaterialization, made: WrittenMaterialization, entry: Object | None
 ) -> None:
     """Two tasks cannot write one table or index: each would take the other's rows for its own."""
     target = _printed_target(made.name, statement.target)

@@ -15,6 +15,7 @@ from headgate.errors import HeadgateError
 from headgate.plan.chain import view_query
 from headgate.plan.errors import ColumnInUse, ColumnTwice, NameShadowed
 from headgate.plan.impact import definition
+from headgate.plan.on_demand import check_renamed_service
 from headgate.plan.relations import analyse_query, with_type_names
 from headgate.plan.source import listed_names
 from headgate.resolve.definitions import current_query
@@ -30,6 +31,7 @@ from headgate.text.cursor import Identifier
 def rename(catalog: Catalog, target: Object, new: Identifier) -> tuple[Change, ...]:
     """The change of the name. Raises NameShadowed if a view could not be printed with the new name."""
     _check_free(catalog, target, new)
+    check_renamed_service(catalog, target, new.name)
     renamed = ObjectRenamed(target.id, new.name)
     after = apply(catalog, renamed)
     for user in _views_to_check(catalog, target):

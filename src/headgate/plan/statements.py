@@ -31,6 +31,7 @@ from headgate.plan.insert import plan_insert, plan_insert_query
 from headgate.plan.materialization_changes import plan_backfill, plan_create, plan_set_fields, released_targets
 from headgate.plan.materializations import plan_materialization
 from headgate.plan.new_materialized_views import after_copy, plan_materialized_view
+from headgate.plan.on_demand import check_has_task
 from headgate.plan.plans import ChangeCatalog, Skip
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
@@ -332,8 +333,9 @@ class _Planner:
             return missing
         desired = DesiredTaskState.PAUSED if statement.action == "PAUSE" else DesiredTaskState.RUNNING
         target = self._named(statement.name)
-        parts = [part.id for part in parts_of(self.catalog, target) if part.id in self.catalog.desired]
-        return ChangeCatalog(statement.words, tuple(changes.TaskStateSet(id_, desired) for id_ in parts or [target.id]))
+        parts = [part for part in parts_of(self.catalog, target) if part.id in self.catalog.desired] or [target]
+        check_has_task(parts[0], statement.action)
+        return ChangeCatalog(statement.words, tuple(changes.TaskStateSet(part.id, desired) for part in parts))
 
     def _accept(self, statement: AcceptSchemaChange) -> ChangeCatalog | Skip:
         """ACCEPT SCHEMA CHANGE. Raises if a view or sink downstream cannot follow."""
@@ -487,5 +489,6 @@ def _tasks_to_replay(id_: int, catalog: Catalog) -> tuple[int, ...]:
     if id_ in catalog.desired:
         return (id_,)
     found = catalog.get(id_)
+    check_has_task(found, "REPLAY QUARANTINE")
     tasks = (task for task in sorted(catalog.desired) if catalog.get(task).kind is not Kind.MATERIALIZED_VIEW)
     return tuple(task for task in tasks if found in upstream(catalog, task))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from headgate.errors import HeadgateError, raise_all
 from headgate.plan import materialization_errors as errors
 from headgate.plan.errors import PlanError
-from headgate.plan.target_definitions import Fields, TableColumn, TableName, TargetField
+from headgate.plan.target_definitions import Fields, TableColumn, TableName, TargetField, record_of
 from headgate.schema import types as t
 from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, SchemaError
 from headgate.schema.formats.postgres import from_postgres, to_postgres
@@ -78,6 +78,14 @@ def _column(materialization: str, above: Fields, field: TargetField) -> TableCol
         return TableColumn(name, field, above, to_postgres(field.type), nullable)
     field = _with_native(materialization, field, field.native)
     return TableColumn(name, field, above, field.native or "", nullable)
+
+
+def with_natives(materialization: str, field: TargetField) -> TargetField:
+    """The field, whose leaves have their native types as they go into DDL."""
+    if field.fields:
+        inner = tuple(with_natives(materialization, one) for one in field.fields)
+        return replace(field, fields=inner, type=record_of(inner))
+    return field if field.native is None else _with_native(materialization, field, field.native)
 
 
 def _with_native(materialization: str, field: TargetField, native: str) -> TargetField:

@@ -7,10 +7,16 @@ index differ in what they make of them: a table has columns, an index has a mapp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from headgate.schema.types import Field, Record, Type
+from headgate.schema.types import Field, Integer, Record, Type
+
+INDEX = "_index"
+"""The column of a child table with the position in an array, from 0."""
+
+NESTED = "hg_nested_"
+"""The beginning of the names under which the records of child tables are staged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,43 @@ class TableName:
         return f"{self.schema}.{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class ChildColumn:
+    """A column of a child table, and the members that lead to its value in the JSON of the record."""
+
+    column: TableColumn
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildTable:
+    """A table with one record of each row of another table, or with the records of an array (NESTED = TABLES).
+
+    ``staged`` is how the value gets there: as one jsonb value under a name that no column of the parent has. ``columns`` are those
+    that are not of the key.
+    """
+
+    table: TableName
+    staged: TableColumn
+    is_array: bool
+    columns: tuple[ChildColumn, ...]
+
+    def definition(self, parent: TableDefinition) -> TableDefinition:
+        """The child as a table that can be made and widened. Its key is that of its parent, and the position in the array."""
+        key = [column for column in parent.columns if column.name in parent.key]
+        if self.is_array:
+            index = TargetField(INDEX, None, Integer(), None, nullable=False, key=True)
+            key.append(TableColumn(INDEX, index, (), "integer", nullable=False))
+        return replace(
+            parent,
+            table=self.table,
+            columns=(*key, *(one.column for one in self.columns)),
+            key=tuple(column.name for column in key),
+            doc=self.staged.field.doc,
+            children=(),
+        )
+
+
 TargetErrorPolicy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 IncompatibleChange: TypeAlias = Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"]
 
@@ -101,7 +144,7 @@ class TableDefinition:
     """A table that a materialization writes. ``key`` are the names of its key columns; () for a table that is appended to.
 
     ``connection`` is the id of the connection. ``adopt`` allows it to write a table that Headgate did not make. ``fields`` are the
-    same as those of ``columns``, as a tree. ``doc`` is the comment on the table.
+    same as those of ``columns`` and ``children``, as a tree. ``doc`` is the comment on the table.
     """
 
     name: str
@@ -115,6 +158,13 @@ class TableDefinition:
     on_incompatible: IncompatibleChange | None = None
     adopt: bool = False
     doc: str | None = None
+    children: tuple[ChildTable, ...] = ()
+
+    def all_columns(self) -> Iterator[tuple[str, TableColumn]]:
+        """The columns of the table and of its child tables, each with a name that tells them apart."""
+        yield from ((column.name, column) for column in self.columns)
+        for child in self.children:
+            yield from ((f"{child.table.name}.{one.column.name}", one.column) for one in child.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +191,72 @@ class IndexDefinition:
         return record_of(self.fields)
 
 
-MaterializationDefinition: TypeAlias = TableDefinition | IndexDefinition
+@dataclass(frozen=True, slots=True)
+class OnDemandDefinition:
+    """Rows that are computed when a client asks for them. ``key_columns`` are the columns of the relation's key and their types;
+    () for a relation without a key."""
+
+    name: str
+    relation: int
+    fields: Fields
+    key_columns: tuple[tuple[str, Type], ...]
+    on_error: TargetErrorPolicy = "HALT"
+    doc: str | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(name for name, _ in self.key_columns)
+
+    @property
+    def row(self) -> Record:
+        """The type of a row."""
+        return record_of(self.fields)
+
+
+WrittenMaterialization: TypeAlias = TableDefinition | IndexDefinition
+"""A materialization whose target a task writes."""
+
+MaterializationDefinition: TypeAlias = WrittenMaterialization | OnDemandDefinition
+
+RowForm: TypeAlias = Literal["message", "json", "flat", "object"]
+"""What a client gets for a row: the materialization's own message, a map of JSON texts by field, a map of texts by path, or one JSON
+object."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A condition over the fields of a materialization. ``sql`` is a query of Spark over a view with these fields, which has the
+    condition as its last column. ``fields`` are those that the condition uses."""
+
+    sql: str
+    fields: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemandRows:
+    """What a client asks of a materialization ON DEMAND.
+
+    ``fields`` are those of the rows, in the order of the definition. ``key`` holds the values of one key, as texts of JSON without quotes, or
+    bytes. ``descriptors`` is a serialized set of files; the first message of its first file is that of a row. It is empty for the form
+    `object`.
+    """
+
+    definition: OnDemandDefinition
+    form: RowForm
+    fields: Fields
+    filter: RowFilter | None = None
+    limit: int | None = None
+    key: tuple[str | bytes, ...] | None = None
+    descriptors: bytes = b""
+
+
+ON_DEMAND_VIEW = "hg_on_demand"
+"""The view over which Spark computes a filter."""
+
+ROW_COLUMNS = ("hg:id", "hg:problem", "hg:unknown")
+"""Columns of that view besides the fields: the object's id, what is wrong with the row, and what is wrong with a value that the filter
+uses."""
 
 
 def record_of(fields: Fields) -> Record:

@@ -28,7 +28,7 @@ class ViewTaskDefinition:
     the versions of relations that the two queries name. ``stored_name`` is what the second one calls the stored rows of the
     view itself; None if it does not read them. ``not_null`` are columns in which NULL is an error.
     ``copies`` are stored copies among the inputs that stand for sources, by the ids of these. ``definition`` differs if
-    the query was replaced. ``query`` is the query as it was written, by which a value that cannot be computed is found.
+    stored rows are no longer what the query gives. It begins with ``query_name``, which differs if the query was replaced. ``query`` is the query as it was written, by which a value that cannot be computed is found.
     """
 
     id: int
@@ -45,3 +45,4 @@ class ViewTaskDefinition:
     copies: Mapping[int, int] = field(default_factory=dict)
     definition: str = ""
     query: QueryDefinition | None = None
+    query_name: str = ""

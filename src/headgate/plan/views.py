@@ -16,10 +16,14 @@ from headgate.plan.chain import check_loops, query_growth, valid_query, view_que
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.materialization_impact import changed_target, check_not_narrowed
 from headgate.plan.materializations import existing_materialization
+from headgate.plan.materialized_views import kept_view
 from headgate.plan.plans import Consequence, Outcome
 from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import keep_column_ids
+from headgate.plan.stored_copies import copies_among
+from headgate.plan.target_definitions import OnDemandDefinition
+from headgate.plan.view_changes import with_asserted
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
@@ -187,10 +191,8 @@ class _Checked:
         try:
             if dependent.kind is Kind.VIEW:
                 return _view_change(before, after, dependent)
-            if dependent.kind is Kind.MATERIALIZED_VIEW and not self.same_query:
-                self._breaks(before, dependent, "it would have to be filled anew, which is not supported yet")
-            elif dependent.kind is Kind.MATERIALIZED_VIEW:
-                valid_query(after, dependent)
+            if dependent.kind is Kind.MATERIALIZED_VIEW:
+                return self._materialized_view(before, after, dependent)
             if dependent.kind is Kind.SINK:
                 outcome = self._outcome(after, _planned(after, dependent))
                 self.consequences.append(Consequence(dependent.id, outcome, because_of=self.view.id))
@@ -203,9 +205,24 @@ class _Checked:
                 self._breaks(before, dependent, ": ".join(filter(None, (error.message(), error.detail()))))
         return None
 
+    def _materialized_view(self, before: Catalog, after: Catalog, dependent: Object) -> Change | None:
+        """It follows a materialized view by what differs, and is filled anew for a plain one. Of a topic that is written anew
+        nobody knows what differs."""
+        if self.view.kind not in (Kind.VIEW, Kind.MATERIALIZED_VIEW):
+            valid_query(after, dependent)
+            if not self.same_query:
+                self._breaks(before, dependent, "it would have to be filled anew, which is not supported yet")
+            return None
+        change = _view_change(before, after, dependent)
+        _check_kept(after, dependent, dependent.columns if change is None else change.columns)
+        return change
+
     def _materialization(self, before: Catalog, after: Catalog, dependent: Object) -> None:
         """A target is widened where it stands. It is never narrowed, unless its statement says that it is to be filled anew then."""
         new, old = existing_materialization(after, dependent), existing_materialization(before, dependent)
+        if isinstance(new, OnDemandDefinition):  # it keeps no rows that could be out of step
+            self.consequences.append(replace(changed_target(dependent, old, new), because_of=self.view.id))
+            return
         if new.on_incompatible in (None, "ABORT"):
             check_not_narrowed(dependent, old, new)
         made = changed_target(dependent, old, new)
@@ -224,14 +241,25 @@ class _Checked:
         return Outcome.IN_STEP if deletes else Outcome.GOES_ON
 
 
-def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None:
+def _check_kept(after: Catalog, view: Object, columns: Sequence[Column]) -> None:
+    """Raises if a materialized view cannot be kept any more, or only over stored copies that it does not read yet, or if its stored
+    rows would have other types."""
+    types = {column.id: print_type(column.type) for column in view.columns}
+    for column in columns:
+        if types.get(column.id, print_type(column.type)) != print_type(column.type):
+            raise errors.ViewNoLongerValid(view.name, f'column "{column.name}" would have another type')
+    copies = copies_among(after, (dependency.on for dependency in view.dependencies))
+    kept_view(after, view.name, view_query(after, view), columns, copies)
+
+
+def _view_change(before: Catalog, after: Catalog, view: Object) -> ColumnsChanged | None:
     analysed = view_query(after, view)
     types = _known_types(before, after, view, analysed)
     present = tuple(Identifier(column.name, quoted=True) for column in view.columns)
-    names = present if types else definition_of(view, CreateView).columns
+    names = present if types else listed_names(view)
     made = view_columns(analysed, names, view.name, types)
     growth, columns = derive_growth(after, analysed, made)
-    evolved = keep_column_ids(view, columns)
+    evolved = keep_column_ids(view, with_asserted(view, columns))
     old = {column.id: column for column in view.columns}
     for column in evolved:
         if column.id in old and old[column.id].origin not in (None, column.origin):

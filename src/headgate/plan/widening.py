@@ -68,17 +68,17 @@ def narrowed_columns(old: MaterializationDefinition, new: MaterializationDefinit
         return narrowed_fields(old, new)
     if not isinstance(old, TableDefinition) or not isinstance(new, TableDefinition):
         return ()
-    known = {column.name: column for column in old.columns}
+    known = dict(old.all_columns())
     found = []
-    for column in new.columns:
-        was = known.get(column.name)
+    for name, column in new.all_columns():
+        was = known.get(name)
         if was is None:
             continue
         if widening(was.postgres, column.postgres) is None and (was.postgres, column.postgres) != (
             "bigint",
             "double precision",
         ):
-            found.append(f"{column.name} from {was.postgres} to {column.postgres}")
+            found.append(f"{name} from {was.postgres} to {column.postgres}")
         elif was.nullable and not column.nullable:
-            found.append(f"{column.name} to NOT NULL")
+            found.append(f"{name} to NOT NULL")
     return tuple(found)

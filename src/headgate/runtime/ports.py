@@ -193,10 +193,12 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """A signed bag: rows with the column `hg_weight`, +1 for a row that came and -1 for one that went."""
+    """A signed bag: rows with the column `hg_weight`, +1 for a row that came and -1 for one that went. `few` says that the
+    driver may well take them."""
 
     rows: DataFrame
     key: tuple[str, ...] | None
+    few: bool = False
 
 
 Changes: TypeAlias = Append | Upsert | Diff

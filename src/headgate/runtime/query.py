@@ -22,6 +22,7 @@ from headgate.catalog.positions import KafkaPosition, LogPosition, Positions
 from headgate.connectors.connections import Clients, ServerOptions
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import MaterializedDefinition, SelectDefinition, SourceDefinition
+from headgate.plan.target_definitions import OnDemandRows
 from headgate.runtime.computation import ComputedQuery, Rerun, located, only_source, queries_below
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import ComputationFailed, QueryCancelled
@@ -67,13 +68,15 @@ class ChangesBetween:
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
     """A query with all that it needs. ``system_rows`` has each system relation that it reads, ``folders`` the folder of each
-    materialized view. With ``changes`` it gives the rows that came and went, with the columns hg_time and hg_diff before."""
+    materialized view. With ``changes`` it gives the rows that came and went, with the columns hg_time and hg_diff before. With
+    ``on_demand`` it gives the rows of a materialization as messages (`runtime.on_demand`)."""
 
     select: SelectDefinition
     servers: ServerOptions
     system_rows: Mapping[str, SystemRows]
     folders: Mapping[int, str] = field(default_factory=dict)
     changes: ChangesBetween | None = None
+    on_demand: OnDemandRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,13 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Messages:
+    """Some rows of a materialization ON DEMAND, each in the form that the client asked for."""
+
+    rows: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Grown:
     """The query was not run, because sources must take up these schemas first. Nothing follows."""
 
@@ -101,10 +111,13 @@ class Grown:
 @dataclass(frozen=True, slots=True)
 class Finished:
     """All rows were sent. ``bad_records`` says how many records of each source, by its id, were left out. ``reached`` has the
-    positions of the inputs that each materialized view was shown with; None before its first batch."""
+    positions of the inputs that each materialized view was shown with; None before its first batch. ``read`` has where the topic of
+    each source ended, ``skipped`` the number of rows that do not fit their materialization."""
 
     bad_records: Mapping[int, int]
     reached: Mapping[int, Positions | None] = field(default_factory=dict)
+    read: Positions = field(default_factory=dict)
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +127,7 @@ class Failed:
     error: HeadgateError
 
 
-Answer: TypeAlias = Columns | Rows | Grown | Finished | Failed
+Answer: TypeAlias = Columns | Rows | Messages | Grown | Finished | Failed
 
 
 class SourceGrew(Exception):
@@ -250,7 +263,7 @@ class BatchQuery:
         view = select.relations[between.view]
         assert isinstance(view, MaterializedDefinition)
         log_ = LogInput(
-            view, view_store(view, self._request.folders[view.id]), lambda: None, "signed", "a subscription"
+            view, lambda _: view_store(view, self._request.folders[view.id]), lambda: None, "signed", "a subscription"
         )
         start, end = (LogPosition(view.id, 1, number) for number in (between.after, between.until))
         signed = log_.read(self._session, start, end).rows
@@ -324,13 +337,16 @@ class BatchQuery:
                 self._spool.was_read()
             if not columns:
                 yield Columns(self._columns)
-            yield Finished(self._bad_records, self._reached)
+            yield self._finished()
         except SourceGrew:
             yield Grown(tuple(self._arrived.items()))
         except HeadgateError as error:
             yield Failed(error)
 
-    def _pieces(self) -> Iterator[Rows]:
+    def _finished(self) -> Finished:
+        return Finished(self._bad_records, self._reached)
+
+    def _pieces(self) -> Iterator[Rows | Messages]:
         """Rows in pieces of about ``PIECE`` bytes. Rows of small partitions go together, but none waits for the next."""
         held: list[tuple[Json, ...]] = []
         size = 0

@@ -25,6 +25,7 @@ import psutil
 from headgate.connectors.connections import SharedClients
 from headgate.errors import InternalError
 from headgate.runtime.errors import SparkGone
+from headgate.runtime.on_demand import OnDemandQuery
 from headgate.runtime.query import Answer, BatchQuery, Failed, QueryRequest
 from headgate.runtime.query_process import QuerySettings, read_message, write_message
 from headgate.runtime.session import SparkSession, open_session, why_ended
@@ -117,7 +118,8 @@ class QueryServer:
             with connection, contextlib.suppress(EOFError, OSError):
                 request = read_message(connection)
                 assert isinstance(request, QueryRequest)
-                query = BatchQuery(self._session, request, self._clients.of(request.servers), spool)
+                make = BatchQuery if request.on_demand is None else OnDemandQuery
+                query = make(self._session, request, self._clients.of(request.servers), spool)
                 self._answer(connection, query)
         except Exception as error:
             log.exception("unexpected error in a query")

@@ -66,6 +66,21 @@ class TargetRejects(ABC):
     ) -> HeadgateError:
         """The error of a row that halts the task."""
 
+    def written(self) -> DataFrame | None:
+        """The rows that the target was given last, if it keeps them: those of a materialized view can be looked at again."""
+        return None
+
+    def _explain_stored(self, error: BaseException) -> BaseException:
+        """The error of a row of a materialized view, which has no position."""
+        rows = self.written()
+        if rows is None:
+            return self.error("it does not fit its schema")
+        ready, problem = self.problems(rows)
+        found = ready.select(problem.alias("hg_problem")).where("hg_problem IS NOT NULL").first()
+        if found is None:
+            return self.error("it does not fit its schema")
+        return self.error(found[0]["reason"], found[0]["path"], found[0]["expected"])
+
     @property
     def finds_records(self) -> bool:
         """Whether the records of rows can be found. Otherwise a row may come from several of them."""
@@ -105,6 +120,8 @@ class TargetRejects(ABC):
     def explain(self, session: SparkSession, error: BaseException) -> BaseException:
         if BAD_ROW not in message_of(error):
             return error
+        if isinstance(self._input, LogInput):
+            return self._explain_stored(error)
         records = self._input.accepted()
         if records is None or not self.finds_records:
             return self.error("it does not fit its schema")

@@ -1,4 +1,4 @@
-"""The task of a materialization INTO ELASTICSEARCH: a topic as its input, the relation as its plan, and an index as its target."""
+"""The task of a materialization INTO ELASTICSEARCH: a topic or a materialized view as its input, the relation as its plan, and an index as its target."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
-from headgate.catalog.positions import KafkaPosition, Position, Positions, distance, limited
 from headgate.connectors.connections import Clients
 from headgate.errors import HeadgateError
-from headgate.plan.definitions import AT, DefinitionName, SourceDefinition, TaskDefinition
+from headgate.plan.definitions import AT, MaterializedDefinition, TaskDefinition
 from headgate.plan.target_definitions import IndexDefinition
 from headgate.runtime.inputs.kafka import KafkaInput
-from headgate.runtime.ports import Append, Batch, Changes, LedgerStore, Limit, Upsert
+from headgate.runtime.ports import Append, Batch, Changes, Diff, LedgerStore, Limit, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import TargetRejects
 from headgate.runtime.sink_task import SinkPlan
-from headgate.runtime.step import PART_ROWS
+from headgate.runtime.step import LogRows, Part, StepInput, TargetStep, TopicRows
+from headgate.runtime.table_task import is_dropped
 from headgate.runtime.targets.search import SearchTarget
 from headgate.runtime.targets.search_documents import ID, PROBLEM
 from headgate.runtime.targets.table_errors import RowRefused
 from headgate.runtime.task import Task
-from headgate.schema.render import spark_identifier
+from headgate.runtime.views.log_input import LogInput
+from headgate.runtime.views.view_task import ViewFiles, log_input
 
 
 def search_task(
@@ -30,27 +31,43 @@ def search_task(
     store: LedgerStore,
     *,
     files: QuarantineFiles | None = None,
+    views: ViewFiles | None = None,
     guard: Callable[[], None] = lambda: None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> Task:
-    """The task of an index, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go."""
+    """The task of an index, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go, and
+    ``views`` where materialized views are stored."""
     source, index, uuid = definition.source, definition.sink, store.task_uuid(definition.id)
     assert isinstance(index, IndexDefinition)
-    assert isinstance(source, SourceDefinition)
-    input_ = PositionedInput(
-        source, clients, definition.id, f'materialization "{definition.name}"', clients.kafka(source.connection).brokers,
-        f"headgate-{uuid}", files, lambda: store.count_in_catalog(definition.id),
-    )  # fmt: skip
+    reader = f'materialization "{definition.name}"'
+    input_: KafkaInput | LogInput
+    rows: StepInput
+    if isinstance(source, MaterializedDefinition):
+        assert views is not None, "a task over a materialized view needs its storage"
+        input_ = log_input(source, views, store, "rows", reader)
+        rows, plan = LogRows(input_), SinkPlan(definition)
+    else:
+        input_ = PositionedInput(
+            source, clients, definition.id, reader, clients.kafka(source.connection).brokers, f"headgate-{uuid}", files,
+            lambda: store.count_in_catalog(definition.id),
+        )  # fmt: skip
+        rows, plan = TopicRows(input_), IndexPlan(definition)
 
     def is_new() -> bool:
         ledger = store.ledger(definition.id)
         return ledger is None or ledger.number == 0
 
-    target = SearchTarget(index, clients.elasticsearch(index.connection), uuid, is_new)
-    plan = IndexPlan(definition)
+    def is_unfinished() -> bool:
+        mark = store.mark(definition.id)
+        return mark is not None and mark.end is not None
+
+    target = SearchTarget(
+        index, clients.elasticsearch(index.connection), uuid, is_new, is_unfinished,
+        in_pieces=isinstance(source, MaterializedDefinition), is_dropped=lambda: is_dropped(store, definition.id),
+    )  # fmt: skip
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
-        step=IndexStep(input_, plan, target, on_notice), rejects=IndexRejects(definition, input_, target, files),
+        step=TargetStep(rows, plan, IndexParts(target), on_notice), rejects=IndexRejects(definition, input_, target, files),
         guard=guard, on_notice=on_notice,
     )  # fmt: skip
 
@@ -79,7 +96,11 @@ class IndexRejects(TargetRejects):
     """The rows of one index that do not fit their fields, or that the index refuses."""
 
     def __init__(
-        self, definition: TaskDefinition, input_: KafkaInput, target: SearchTarget, files: QuarantineFiles | None
+        self,
+        definition: TaskDefinition,
+        input_: KafkaInput | LogInput,
+        target: SearchTarget,
+        files: QuarantineFiles | None,
     ) -> None:
         super().__init__(definition, input_, files)
         self._target = target
@@ -103,9 +124,9 @@ class IndexRejects(TargetRejects):
         return ready, found
 
     def explain(self, session: SparkSession, error: BaseException) -> BaseException:
-        """A row without a key has its position with it; that of another one is looked for."""
+        """A row without a key has its position with it; that of another one is looked for. A row of a view has none."""
         found = self._target.explain(error)
-        if isinstance(found, RowRefused) and found.topic is not None:
+        if isinstance(found, RowRefused) and (found.topic is not None or isinstance(self._input, LogInput)):
             return found
         return super().explain(session, error)
 
@@ -127,104 +148,53 @@ def _problem(path: Column, expected: Column, reason: Column) -> Column:
     return F.struct(id_, *texts, reason.alias("reason"))
 
 
-class IndexStep:
-    """Brings an index in step with its relation: every row is written again, and documents of keys that are gone are deleted.
+class IndexParts:
+    """An index as the target of a step: every row is written again, and documents of keys that are gone are deleted. An index of
+    rows without a key is emptied by the first part and then filled again."""
 
-    An index of a keyed relation is written in parts of its keys, and readers never see it empty. One of rows without a key is
-    emptied by the first part and then filled again, range by range of its input.
-    """
-
-    def __init__(
-        self,
-        input_: KafkaInput,
-        plan: IndexPlan,
-        target: SearchTarget,
-        on_notice: Callable[[str], None],
-        part_rows: int = PART_ROWS,
-    ) -> None:
-        self._input = input_
-        self._plan = plan
+    def __init__(self, target: SearchTarget) -> None:
         self._target = target
-        self._on_notice = on_notice
-        self._part_rows = part_rows
-        self._done = 0  # parts that were written
-        self._parts = 0  # 0: not known yet
 
-    def is_last(self, positions: Positions) -> bool:
-        """The number of parts is chosen with the first one, and stays."""
-        if self._parts == 0:
-            start, end = self._input.begin(), positions[self._input.reader.id]
-            self._parts = max(1, -(-distance(start, end) // self._rows_of_part(start, end)))
-        return self._done + 1 >= self._parts
+    @property
+    def by_key(self) -> bool:
+        return bool(self._target.definition.key)
 
-    def _rows_of_part(self, start: KafkaPosition, end: Position) -> int:
-        assert isinstance(end, KafkaPosition)
-        limit = self._target.bounded(Limit(self._part_rows))
-        return max(1, min(limit.rows, self._input.fitting_rows(start, end, limit.bytes)))
+    def bounded(self, limit: Limit) -> Limit:
+        return self._target.bounded(limit)
 
-    def input_ends(self) -> Positions:
-        return {self._input.reader.id: self._input.end()}
-
-    def write(
-        self, session: SparkSession, batch: Batch, written: str, before_commit: Callable[[], None] = lambda: None
-    ) -> None:
-        """Write the next part. The same call again, after a crash, begins with the first one."""
-        end = batch.end[self._input.reader.id]
-        assert isinstance(end, KafkaPosition)
-        self._input.reader.refresh()
-        if self._target.definition.key:
-            self._write_keys(session, batch, written, end)
-        else:
-            self._write_range(session, batch, end)
-        self._done += 1
-
-    def _output(self, session: SparkSession, start: KafkaPosition, end: KafkaPosition) -> Changes | None:
-        if distance(start, end) == 0:
-            return None
-        return self._plan.output(session, self._input.read(session, start, end))
-
-    # With a key
-
-    def _write_keys(self, session: SparkSession, batch: Batch, written: str, end: KafkaPosition) -> None:
-        """The keys are divided by a hash. With the last part, the documents that the relation does not have are deleted, or
-        counted if the query was replaced: nobody knows what it would give for records that the topic no longer has."""
-        output = self._output(session, self._input.begin(), end)
+    def write_part(
+        self,
+        session: SparkSession,
+        output: Changes | None,
+        part: Part,
+        batch: Batch,
+        before_commit: Callable[[], None],
+    ) -> int:
+        if not self.by_key:
+            self._refill(session, output, part, batch)
+            return 0
+        assert not isinstance(output, Append | Diff), "only keyed relations have keys"
         if output is not None:
-            assert isinstance(output, Upsert), "only keyed relations have keys"
-            self._target.write_rows(self._target.rows(self._part(output)), batch)
-        if self._done + 1 >= self._parts:
-            anew = DefinitionName.of(written).keys != DefinitionName.of(self._plan.definition).keys
-            self._settle_missing(session, batch, output, anew)
+            self._target.write_rows(self._target.rows(part.changes(output)), batch)
+        return self._settle_missing(session, batch, output, part) if part.is_last else 0
 
-    def _part(self, output: Upsert) -> Upsert:
-        if self._parts == 1:
-            return output
-        names = [F.col(spark_identifier(name)) for name in output.key]
-        mine = F.pmod(F.xxhash64(*names), F.lit(self._parts)) == self._done
-        changed = None if output.changed is None else output.changed.where(mine)
-        return Upsert(output.rows.where(mine), output.key, changed, output.marked)
-
-    def _settle_missing(self, session: SparkSession, batch: Batch, output: Changes | None, anew: bool) -> None:
-        held = self._target.ids(session)
-        missing = held
-        if isinstance(output, Upsert):
+    def _settle_missing(self, session: SparkSession, batch: Batch, output: Upsert | None, part: Part) -> int:
+        """The documents that the relation does not have are deleted, or counted if only the query was replaced: nobody knows what it
+        would give for records that the topic no longer has."""
+        missing = self._target.ids(session)
+        if output is not None:
             rows = output.unmarked().rows
-            missing = held.join(rows.select(self._target.documents.id.alias(ID)), ID, "left_anti")
+            missing = missing.join(rows.select(self._target.documents.id.alias(ID)), ID, "left_anti")
         ids = [row[0] for row in missing.toLocalIterator()]
-        if anew and not self._target.definition.adopt:
-            self._target.delete(ids, batch)
-        elif ids:
-            self._on_notice(f"{len(ids)} documents of the index are not in its relation and were left as they are.")
+        if not part.anew or self._target.definition.adopt:
+            return len(ids)
+        self._target.delete(ids, batch)
+        return 0
 
-    # Without a key
-
-    def _write_range(self, session: SparkSession, batch: Batch, end: KafkaPosition) -> None:
-        start = self._input.begin()
-        rows = -(-distance(start, end) // self._parts)
-        for _ in range(self._done):
-            start = limited(start, end, max(1, rows))
-        until = end if self._done + 1 >= self._parts else limited(start, end, max(1, rows))
-        if self._done == 0 and not self._target.definition.adopt:
+    def _refill(self, session: SparkSession, output: Changes | None, part: Part, batch: Batch) -> None:
+        if part.is_first and not self._target.definition.adopt:
             self._target.delete((row[0] for row in self._target.ids(session).toLocalIterator()), batch)
-        output = self._output(session, start, until)
         self._target.write_rows(None if output is None else self._target.rows(output), batch)
+
+    def notice(self, missing: int, *, anew: bool) -> str | None:
+        return f"{missing} documents of the index are not in its relation and were left as they are."

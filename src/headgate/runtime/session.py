@@ -289,6 +289,7 @@ SMALL_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.leafNodeDefaultParallelism": "1",  # rows that the driver gives, which would be eight tasks of a row each
 }
 LARGE_SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
@@ -338,6 +339,30 @@ class SparkJobs:
 
     def _configure(self, session: SparkSession, *, small: bool) -> None:
         if self._of_thread.small is not small:
-            for name, value in (SMALL_SETTINGS if small else LARGE_SETTINGS).items():
-                session.conf.set(name, value)
+            _apply(session, SMALL_SETTINGS if small else LARGE_SETTINGS)
             self._of_thread.small = small
+
+
+class SmallJobs:
+    """A session for small jobs outside of batches, the same one for all callers."""
+
+    def __init__(self, session: Callable[[], SparkSession]) -> None:
+        self._session = session
+        self._guard = threading.Lock()
+        self._root: SparkSession | None = None
+        self._own: SparkSession | None = None
+
+    def session(self) -> SparkSession:
+        root = self._session()
+        with self._guard:
+            if self._own is None or self._root is not root:
+                self._root, self._own = root, root.newSession()
+                _apply(self._own, SMALL_SETTINGS)
+            return self._own
+
+
+def _apply(session: SparkSession, settings: Mapping[str, str]) -> None:
+    for name in SMALL_SETTINGS.keys() - settings.keys():
+        session.conf.unset(name)
+    for name, value in settings.items():
+        session.conf.set(name, value)

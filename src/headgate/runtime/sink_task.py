@@ -18,7 +18,7 @@ from headgate.runtime.ports import Append, Batch, Changes, Diff, InputRange, Led
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import SinkRejects
 from headgate.runtime.relations import RelationFrames
-from headgate.runtime.step import KafkaStep
+from headgate.runtime.step import TargetStep, TopicParts, TopicRows
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.targets.kafka_progress import ProgressTopic
 from headgate.runtime.targets.kafka_transactions import KafkaTransactions
@@ -62,7 +62,7 @@ def sink_task(
         source, clients, definition.id, f'sink "{definition.name}"', brokers,
         f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
     )  # fmt: skip
-    step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
+    step = TargetStep(TopicRows(input_), plan, TopicParts(target), on_notice) if definition.source_key else None
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
         step=step, rejects=SinkRejects(definition, input_, target, files), guard=guard, on_notice=on_notice,

@@ -10,7 +10,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession, functions as F
 
-from headgate.catalog.positions import KafkaRecord
+from headgate.catalog.positions import KafkaPosition, KafkaRecord
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.definitions import AT, ConnectionRef, RecordSide, SchemaChangePolicy, SourceDefinition, SourceLayout
@@ -66,6 +66,7 @@ class SourceReader:
         self.start_at = source.start_offsets
         self.cluster: KafkaCluster = clients.kafka(source.connection)
         self.record_count = 0  # of what `raw` gave last
+        self.read_until: KafkaPosition | None = None  # where the topic ended then
         self._made: tuple[tuple[WriterSchemas, WriterSchemas], Decoder] | None = None
         self._raw: DataFrame | None = None  # decoded last
         self.schemas: Mapping[str, KnownSchemas] = {
@@ -104,6 +105,7 @@ class SourceReader:
         start, end = self.start_offsets(topic), self.cluster.offsets(topic, latest=True)
         start = {p: min(offset, end[p]) for p, offset in start.items()}
         self.record_count = sum(end.values()) - sum(start.values())
+        self.read_until = KafkaPosition(topic.name, topic.id, tuple(end[p] for p in sorted(end)))
         return self.between(session, start, end)
 
     def between(

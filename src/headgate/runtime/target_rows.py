@@ -6,7 +6,7 @@ It is the same for every target: each leaf becomes one column of its type. Value
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, functions as F
@@ -52,12 +52,13 @@ class Document:
 @dataclass(slots=True)
 class FieldColumns:
     """The columns of the leaves of some fields. ``values`` has the value of each leaf, in order, ``problems`` what may be wrong with
-    each: struct<path, expected, reason>, NULL if it fits."""
+    any of them: struct<path, expected, reason>, NULL if it fits. ``problems_of`` has those of each leaf."""
 
     leaves: Sequence[Leaf]
     documents: dict[Root, Document] = field(init=False)
     values: list[Column] = field(init=False)
     problems: list[Column] = field(init=False)
+    problems_of: list[list[Column]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.documents, at = {}, {}
@@ -68,17 +69,18 @@ class FieldColumns:
                 at[number] = (root, len(group.fields))
                 group.fields.append(_json_field(leaf))
         names = {root: f"hg_json_{number}" for number, root in enumerate(self.documents)}
-        self.values, self.problems = [], []
+        self.values, self.problems, self.problems_of = [], [], []
         for number, leaf in enumerate(self.leaves):
             if number in at:
                 root, position = at[number]
                 self.values.append(F.col(names[root])[f"v{position}"])
-                if position == 0:
-                    self.problems.append(F.col(names[root])[PROBLEM])
+                problem = [F.col(names[root])[PROBLEM]]
+                self.problems += problem if position == 0 else []
             else:
                 value, problem = _typed(leaf)
                 self.values.append(value)
                 self.problems += problem
+            self.problems_of.append(problem)
 
     def with_documents(self, rows: DataFrame) -> DataFrame:
         """The rows with the parsed documents, each as a column that `values` uses."""
@@ -96,6 +98,21 @@ class FieldColumns:
         """The first problem of a row; NULL if all of it fits."""
         nothing = F.lit(None).cast("struct<path: string, expected: string, reason: string>")
         return F.coalesce(*self.problems, nothing) if self.problems else nothing
+
+
+def pieces(frame: DataFrame, most: int, by: Sequence[str]) -> Iterator[DataFrame]:
+    """The frame in pieces of about ``most`` rows. Rows with the same values of ``by`` are in one piece."""
+    kept = frame.persist()
+    try:
+        number = -(-kept.count() // most)
+        if number <= 1:
+            yield kept
+            return
+        values = F.xxhash64(*[F.col(spark_identifier(name)).cast("string") for name in by])
+        for piece in range(number):
+            yield kept.where(F.pmod(values, F.lit(number)) == piece)
+    finally:
+        kept.unpersist()
 
 
 def leaves_of(fields: Fields) -> list[Leaf]:

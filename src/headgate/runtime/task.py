@@ -89,13 +89,14 @@ class Task:
         step: Step | None = None,
         rejects: RowRejects | None = None,
         begins_empty: bool = False,
+        generation: int = 1,
         guard: Callable[[], None] = lambda: None,
         on_notice: Callable[[str], None] = lambda _: None,
         crash: Callable[[str, int], None] = crash_point,
     ) -> None:
         """`step` brings the target in step when the plan is another one than that of the ledger; None for targets without a
         key, whose old rows stay. `rejects` finds the rows that the target cannot take. `begins_empty` says that the first batch is
-        wanted even if there is nothing to read: a query may have rows then. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
+        wanted even if there is nothing to read: a query may have rows then. `generation` is that of a target which is empty. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
         is given sentences for the event log."""
         self.id = id_
         self.name = name
@@ -112,6 +113,7 @@ class Task:
         self._step = step
         self.rejects = rejects
         self._begins_empty = begins_empty
+        self._generation = generation
         self._guard = guard
         self._on_notice = on_notice
         self._crash = crash
@@ -162,7 +164,7 @@ class Task:
     def _first_ledger(self) -> Ledger:
         """Stored before the first batch. Otherwise nobody would miss records that are deleted before it."""
         first = {id_: input_.begin() for id_, input_ in self.inputs.items()}
-        return Ledger(self.id, 1, 0, self.epoch, first, self.plan.definition)
+        return Ledger(self.id, self._generation, 0, self.epoch, first, self.plan.definition)
 
     def _ledger_of_other_inputs(self, ledger: Ledger) -> Ledger:
         """The ledger of a task that is to read other relations than before. A keyed target is brought in step with all that

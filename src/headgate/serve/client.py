@@ -39,6 +39,7 @@ class EngineAddress:
 
     url: str
     pid: int
+    grpc: str = ""  # host and port of gRPC
 
     @staticmethod
     def file(project: Path) -> Path:
@@ -49,7 +50,7 @@ class EngineAddress:
         """The address, or None without a readable file. The engine that wrote it may have ended."""
         try:
             data = json.loads(cls.file(project).read_text("utf-8"))
-            return cls(str(data["url"]), int(data["pid"]))
+            return cls(str(data["url"]), int(data["pid"]), str(data.get("grpc", "")))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -65,10 +66,16 @@ class EngineClient:
     All statements of a client belong to one session: what one sets, for example the search path, holds for later ones.
     """
 
-    def __init__(self, url: str, token: str, session: str | None = None) -> None:
+    def __init__(self, url: str, token: str, session: str | None = None, grpc: str = "") -> None:
         self.url = url.rstrip("/")
+        self.grpc = grpc
         self._token = token
         self._session = session or uuid.uuid4().hex
+
+    @property
+    def token(self) -> str:
+        """What proves to the engine that a request comes from the owner of the project."""
+        return self._token
 
     def __repr__(self) -> str:
         return f"EngineClient({self.url})"
@@ -83,7 +90,7 @@ class EngineClient:
             token = token_file(folder).read_text("utf-8").strip()
         except OSError as error:
             raise errors.EngineNotRunning(str(folder)) from error
-        return cls(found.url, token, session)
+        return cls(found.url, token, session, found.grpc)
 
     def run(self, sql: str, timeout: float | None = None) -> Generator[Event, None, None]:
         """Run a statement or script. Yields its events as they arrive; the last one is a Done or a Failed.

@@ -104,7 +104,7 @@ class UnknownPath(EngineError, code="CLI-0110"):
 
     path: str
     MESSAGE = 'path "{path}" does not exist'
-    HINT = "The paths are /healthz, /metrics, /api/statements, /api/plan and /api/apply."
+    HINT = "The paths are /healthz, /metrics, /api/statements, /api/plan, /api/apply and /api/materializations/<name>/rows."
 
 
 class MethodNotAllowed(EngineError, code="CLI-0111"):
@@ -113,7 +113,7 @@ class MethodNotAllowed(EngineError, code="CLI-0111"):
     method: str
     path: str
     MESSAGE = 'path "{path}" does not take the method {method}'
-    HINT = "Use GET for /healthz and /metrics, and POST for the paths under /api."
+    HINT = "Use GET for /healthz, /metrics and rows, and POST for the other paths under /api."
 
 
 class UnknownHost(EngineError, code="CLI-0112"):
@@ -124,6 +124,16 @@ class UnknownHost(EngineError, code="CLI-0112"):
 
     MESSAGE = "the host that the request names is not one of the engine's"
     HINT = "Use localhost or 127.0.0.1, or add the name to `hosts` in headgate.toml."
+
+
+class UnknownParameter(EngineError, code="CLI-0113"):
+    """The address of a request has a parameter that its path does not take."""
+
+    parameter: str
+    known: tuple[str, ...]
+    similar: tuple[str, ...] = ()
+    MESSAGE = 'the parameter "{parameter}" does not exist'
+    HINT = "The parameters are {known:and}."
 
 
 class TokenRequired(EngineError, code="RUN-0403"):

@@ -3,21 +3,16 @@
 `POST /api/statements` answers with a stream of JSON events, one per line (see ``protocol``). Every `/api` request needs the
 token from the project folder, which only its owner can read. Every request must name a host that is ours (``HostCheck``), and
 every refusal is a diagnostic as JSON.
-
-A thread runs the statements of a request while the event loop sends the events. Each such thread has a connection to
-Spark's driver, so their number is bounded. They are not threads of the event loop's pool: health and metrics are answered
-however many statements run.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import ipaddress
 import logging
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 from starlette.applications import Starlette
@@ -32,24 +27,21 @@ from headgate.control import sessions
 from headgate.control.apply import apply, plan
 from headgate.control.engine import Engine
 from headgate.errors import HeadgateError, InternalError
+from headgate.plan.on_demand_errors import MalformedLimit
 from headgate.serve import errors
 from headgate.serve.metrics import CONTENT_TYPE, metrics
-from headgate.serve.protocol import Column, Columns, Done, Event, Failed, JsonRows, Notice, Rows, write_event
+from headgate.serve.protocol import Column, Columns, Done, Event, Failed, JsonRows, Notice, Rows
+from headgate.serve.rows import rows_request, rows_response, send_rows
+from headgate.serve.stream import Emit, StatementStreams, Stream, Work
 from headgate.sql.redact import redacted_diagnostic
 from headgate.text.lexer import shortened
 
 log = logging.getLogger(__name__)
 
 MAX_SESSIONS = 1000
-MAX_OPEN_STREAMS = 64
-MAX_UNSENT_EVENTS = 8  # of up to 256 KB; then the thread waits until the client has read some
-# Seconds until a statement that still runs after its cancellation is cancelled again: Spark may have begun a new job.
-CANCEL_INTERVAL = 1.0
 MAX_BODY = 16 * 1024 * 1024  # bytes; a script of a megabyte is large already
 
 Run = Callable[[sessions.Cancellation], Iterator[sessions.Result]]
-Emit = Callable[[Event | JsonRows], bool]  # returns False if nobody reads the events any more
-Work = Callable[[Emit, sessions.Cancellation], None]
 
 
 class HttpApi:
@@ -79,6 +71,7 @@ class HttpApi:
                 Route("/api/statements", self._statements, methods=["POST"]),
                 Route("/api/plan", self._plan, methods=["POST"]),
                 Route("/api/apply", self._apply, methods=["POST"]),
+                Route("/api/materializations/{name}/rows", self._rows),
             ],
             middleware=[Middleware(HostCheck, hosts=self._hosts)],
             exception_handlers={HTTPException: _not_found, HeadgateError: _refused, Exception: _failed},
@@ -109,6 +102,13 @@ class HttpApi:
         script = await self._script(request)
         return self._answer(lambda _: do(self.engine, script.sql), script.sql, request)
 
+    async def _rows(self, request: Request) -> Response:
+        """The rows of a materialization ON DEMAND."""
+        if not self._is_authorized(request):
+            raise errors.TokenRequired
+        work = send_rows(self.engine.on_demand, request.path_params["name"], rows_request(request))
+        return await rows_response(self._started(work, request), request)
+
     async def _script(self, request: Request) -> Script:
         """The script of a request. Raises TokenRequired before anything of the body is read."""
         if not self._is_authorized(request):
@@ -133,10 +133,14 @@ class HttpApi:
 
     def _answer(self, run: Run, text: str, request: Request) -> Response:
         """Run a script in a thread and stream its events. The script is cancelled if the client disconnects."""
-        stream = self._streams.start(lambda emit, cancellation: _run_statements(run, text, emit, cancellation))
+        return StreamingAnswer(self._started(partial(_run_statements, run, text), request))
+
+    def _started(self, work: Work, request: Request) -> Stream:
+        """The stream of some work, which runs in a thread from now on. Raises TooManyStatements."""
+        stream = self._streams.start(work)
         if stream is None:
             raise errors.TooManyStatements(str(request.base_url).rstrip("/"))
-        return StreamingAnswer(stream)
+        return stream
 
 
 def _run_statements(run: Run, text: str, emit: Emit, cancellation: sessions.Cancellation) -> None:
@@ -247,6 +251,8 @@ def host_name(given: str) -> str | None:
 
 _STATUSES: dict[type[HeadgateError], int] = {
     errors.MalformedBody: 400,
+    errors.UnknownParameter: 400,
+    MalformedLimit: 400,
     errors.TokenRequired: 401,
     errors.UnknownPath: 404,
     errors.MethodNotAllowed: 405,
@@ -278,74 +284,6 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 async def _failed(_: Request, error: Exception) -> Response:
     return JSONResponse(InternalError(type(error).__name__).diagnostic().as_json(), 500)
-
-
-class StatementStreams:
-    """The answers that an engine is sending, up to a maximum."""
-
-    def __init__(self, most: int = MAX_OPEN_STREAMS) -> None:
-        self._free = threading.BoundedSemaphore(most)
-
-    def start(self, work: Work) -> Stream | None:
-        """Run ``work`` in a thread and return the stream of its events. None if too many streams are open."""
-        if not self._free.acquire(blocking=False):
-            return None
-        return Stream(work, self._free.release)
-
-
-class Stream:
-    """The events of one answer. ``work`` emits them in a thread, and returns when ``emit`` returns False."""
-
-    def __init__(self, work: Work, on_end: Callable[[], None]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._events: asyncio.Queue[Event | JsonRows | None] = asyncio.Queue()
-        self._room = threading.Semaphore(MAX_UNSENT_EVENTS)
-        self._cancellation = sessions.Cancellation()
-        self._ended = threading.Event()
-        self._work = work
-        self._on_end = on_end
-        threading.Thread(target=self._run, name="statement", daemon=True).start()
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        """The events as lines, until the work has ended."""
-        while (event := await self._events.get()) is not None:
-            self._room.release()
-            yield write_event(event)
-
-    def close(self) -> None:
-        """Cancel the work if it still runs, because nobody reads the events any more."""
-        if not self._ended.is_set():
-            threading.Thread(target=self._cancel, name="cancel", daemon=True).start()
-
-    def _run(self) -> None:
-        """The body of the thread. Readers get an end in any case."""
-        try:
-            self._work(self._emit, self._cancellation)
-        finally:
-            self._ended.set()
-            self._on_end()
-            self._send(None)
-
-    def _emit(self, event: Event | JsonRows) -> bool:
-        # Blocks while the client does not read, so that a fast query does not fill the memory.
-        self._room.acquire()
-        if self._cancellation.cancelled:
-            self._room.release()
-            return False
-        return self._send(event)
-
-    def _send(self, event: Event | JsonRows | None) -> bool:
-        try:
-            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
-        except RuntimeError:  # the event loop has ended with the engine
-            return False
-        return True
-
-    def _cancel(self) -> None:
-        self._cancellation.cancel()
-        self._room.release()  # the thread may wait for room that nobody makes any more
-        while not self._ended.wait(CANCEL_INTERVAL):
-            self._cancellation.cancel()
 
 
 class StreamingAnswer(StreamingResponse):

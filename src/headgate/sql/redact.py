@@ -222,10 +222,18 @@ def _hidden_of_harmless(statement: Sequence[Token], start: int, *, texts: bool =
         if _resembles_a_secret(token.word) and [one.word for one in statement[at + 2 : at + 3]] in (["AS"], ["="]):
             return hidden | _hidden_of_secret(statement, at + 1)
         if following.kind is TokenKind.STRING and (
-            not texts or token.word == "AS" or _stands_near_a_secret(statement, start, at + 1)
+            not texts
+            or (token.word == "AS" and not _is_of_field(statement, start, at))
+            or _stands_near_a_secret(statement, start, at + 1)
         ):
             hidden.add(at + 1)
     return hidden
+
+
+def _is_of_field(statement: Sequence[Token], start: int, at: int) -> bool:
+    """Whether AS stands in the fields of a materialization, inside brackets, where a type of the target follows it."""
+    before = [token.word for token in statement[start - 1 : at]]
+    return before[:1] == ["MATERIALIZATION"] and "FIELDS" in before and before.count("(") > before.count(")")
 
 
 def _stands_near_a_secret(statement: Sequence[Token], start: int, at: int) -> bool:

@@ -92,6 +92,16 @@ def _messages(file: FileDescriptor) -> Mapping[str, Descriptor]:
 # --- from the notation to a message
 
 
+def message_from_json(descriptor: Descriptor, value: notation.Json) -> Message:
+    """A message from its notation. Raises InvalidRecord with the path."""
+    return _read_message(descriptor, value, "$")
+
+
+def message_to_json(message: Message) -> notation.Json:
+    """The notation of a message."""
+    return _write_message(message)
+
+
 def _read_message(descriptor: Descriptor, value: notation.Json, path: str) -> Message:
     """A message from its notation. Raises InvalidRecord with the path."""
     message = GetMessageClass(descriptor)()

@@ -30,7 +30,7 @@ class Gone(ViewStore):
 
 
 def reading(reached: Ledger | None) -> LogInput:
-    return LogInput(VIEW, Gone("/nowhere", (), 7), lambda: reached, "signed", 'sink "s"')
+    return LogInput(VIEW, lambda _: Gone("/nowhere", (), 7), lambda: reached, "signed", 'sink "s"')
 
 
 def ledger(number: int) -> Ledger:
@@ -67,7 +67,7 @@ class Trimmed(ViewStore):
 
 
 def test_a_reader_that_is_too_far_behind_is_told_so() -> None:
-    behind = LogInput(VIEW, Trimmed("/nowhere", (), 7), lambda: ledger(90), "signed", 'sink "s"')
+    behind = LogInput(VIEW, lambda _: Trimmed("/nowhere", (), 7), lambda: ledger(90), "signed", 'sink "s"')
     with pytest.raises(ChangesTrimmed):
         behind.read(NO_SESSION, LogPosition(7, 1, 39), LogPosition(7, 1, 90))
 

@@ -25,7 +25,7 @@ NEW = (
 
 
 def put(store: ViewStore, session: SparkSession, number: int, sql: str) -> None:
-    store.append(session.sql(sql), Ledger(TASK, 1, number, 1, {}, "first"), 1, "fence")
+    store.append(store.written(session.sql(sql), number), Ledger(TASK, 1, number, 1, {}, "first"), "fence")
 
 
 def shown(store: ViewStore, session: SparkSession) -> list[tuple[object, ...]]:

@@ -39,10 +39,11 @@ STORED = tuple(StoredColumn(name, type_) for name, _, type_ in (c.partition(" ")
 
 
 class Upstream:
-    """A view that others read, written by hand. Its rows are signed."""
+    """A view that others read, written by hand. Its rows are signed. ``few`` lets its readers find them in memory."""
 
-    def __init__(self, session: SparkSession, name: str, folder: Path) -> None:
+    def __init__(self, session: SparkSession, name: str, folder: Path, few: bool) -> None:
         self.session = session
+        self.few = few
         self.view = MaterializedDefinition(IDS[name], name, STORED, None, name == "ap", name == "ap")
         self.store = view_store(self.view, str(folder / name))
         self.target = ViewTarget(self.store, name, name, lambda: session)
@@ -53,13 +54,12 @@ class Upstream:
         number = 1 if self.ledger is None else self.ledger.number + 1
         start, end = ({7: KafkaPosition("t", "x", (at,))} for at in (number - 1, number))
         batch = Batch(self.view.id, 1, number, 1, start, end, "", datetime.now(UTC))
-        self.target.write(
-            Diff(frame(self.session, [(*row, weight) for row, weight in rows]), None), batch, lambda: None
-        )
+        changes = frame(self.session, [(*row, weight) for row, weight in rows])
+        self.target.write(Diff(changes, None, self.few), batch, lambda: None)
         self.ledger = Ledger(self.view.id, 1, number, 1, end)
 
     def input(self) -> Input:
-        return LogInput(self.view, self.store, lambda: self.ledger, "signed", "the view")
+        return LogInput(self.view, lambda _: self.store, lambda: self.ledger, "signed", "the view")
 
 
 def frame(session: SparkSession, rows: list[Row]) -> DataFrame:
@@ -71,9 +71,11 @@ def frame(session: SparkSession, rows: list[Row]) -> DataFrame:
 class View:
     """A view over the three relations, and what it must equal."""
 
-    def __init__(self, session: SparkSession, query: str, folder: Path, not_null: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, session: SparkSession, query: str, folder: Path, not_null: tuple[str, ...] = (), *, few: bool = False
+    ) -> None:
         self.session = session
-        self.upstreams = {name: Upstream(session, name, folder) for name in GROWTHS}
+        self.upstreams = {name: Upstream(session, name, folder, few) for name in GROWTHS}
         self.analysed = analyse(query, find_relation)
         columns = [(column.name, column.type) for column in self.analysed.columns if column.type is not None]
         made = maintain(self.analysed.tree, columns, lambda read: GROWTHS[read.name])
@@ -131,7 +133,8 @@ QUERIES = {
 @pytest.mark.timeout(900)
 def test_a_view_equals_its_query_after_every_batch(session: SparkSession, tmp_path: Path, name: str) -> None:
     random = Random(name)
-    view, contents = View(session, QUERIES[name], tmp_path), Contents(random)
+    few = list(QUERIES).index(name) % 2 == 0  # every other view is kept from memory, and the rest from files
+    view, contents = View(session, QUERIES[name], tmp_path, few=few), Contents(random)
     task = view.task()
     for number in range(3):
         changed = contents.change() if number else {relation: [] for relation in GROWTHS}
@@ -144,7 +147,8 @@ def test_a_view_equals_its_query_after_every_batch(session: SparkSession, tmp_pa
 def test_a_batch_that_fails_leaves_the_view_as_it_was_and_compaction_changes_nothing(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    view, contents = View(session, "SELECT a, 10 / b AS q FROM bag", tmp_path, ("a",)), Contents(Random(1))
+    view = View(session, "SELECT a, 10 / b AS q FROM bag", tmp_path, ("a",), few=True)
+    contents = Contents(Random(1))
     good: list[tuple[Row, int]] = [((1, 1, 2, "a", "1.00"), 1), ((1, 1, 2, "a", "1.00"), 1), ((2, 2, 5, None, None), 1)]
     view.upstreams["bag"].put(good)
     view.task().run_batch(session)

@@ -212,3 +212,26 @@ def read_leaving_views(database: sqlite3.Connection, before: int) -> Iterator[st
 
 def forget_view(database: sqlite3.Connection, uuid: str) -> None:
     database.execute("DELETE FROM leaving_views WHERE uuid = ?", (uuid,))
+
+
+def read_row_message(database: sqlite3.Connection, materialization: int) -> bytes | None:
+    found = database.execute("SELECT file FROM row_messages WHERE task = ?", (materialization,)).fetchone()
+    return None if found is None else bytes(found[0])
+
+
+def write_row_message(database: sqlite3.Connection, materialization: int, file: bytes) -> None:
+    database.execute("INSERT OR REPLACE INTO row_messages VALUES (?,?)", (materialization, file))
+
+
+def read_hook_position(database: sqlite3.Connection, hook: str) -> int:
+    found = database.execute("SELECT sequence FROM web_hooks WHERE hook = ?", (hook,)).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def write_hook_position(database: sqlite3.Connection, hook: str, sequence: int) -> None:
+    database.execute("INSERT OR REPLACE INTO web_hooks VALUES (?,?)", (hook, sequence))
+
+
+def read_project_uuid(database: sqlite3.Connection) -> str:
+    (found,) = database.execute("SELECT uuid FROM project").fetchone()
+    return str(found)

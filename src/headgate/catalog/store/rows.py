@@ -127,7 +127,7 @@ def _let_leave(database: sqlite3.Connection, view: int) -> None:
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:
     """Delete what was recorded about a dropped task. History and events stay."""
-    for table in ("task_status", "task_uuids", "progress_slots", "ledgers", "marks", "quarantine"):
+    for table in ("task_status", "task_uuids", "progress_slots", "ledgers", "marks", "quarantine", "row_messages"):
         database.execute(f"DELETE FROM {table} WHERE task = ?", (gone,))
     database.execute("DELETE FROM quarantine WHERE object = ?", (gone,))
 
@@ -259,10 +259,10 @@ def read_history(database: sqlite3.Connection, object_id: int | None) -> Iterato
         yield Entry(sequence, from_micros(time), id_, name, change, cause, at, statement)
 
 
-def read_events(database: sqlite3.Connection, after: int) -> Iterator[Event]:
+def read_events(database: sqlite3.Connection, after: int, most: int | None = None) -> Iterator[Event]:
     rows = database.execute(
-        "SELECT sequence, time, object_id, object, event, detail FROM events WHERE sequence > ? ORDER BY sequence",
-        (after,),
+        "SELECT sequence, time, object_id, object, event, detail FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?",
+        (after, -1 if most is None else most),
     )
     for sequence, time, *rest in rows:
         yield Event(sequence, from_micros(time), *rest)

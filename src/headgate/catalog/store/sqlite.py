@@ -76,9 +76,19 @@ class SqliteReader:
         """The history of one object, which may have been dropped, or of all. The oldest entry comes first."""
         return self._all(lambda database: rows.read_history(database, object_id))
 
-    def events(self, after: int = 0) -> tuple[Event, ...]:
-        """The events with a greater sequence number, oldest first."""
-        return self._all(lambda database: rows.read_events(database, after))
+    def events(self, after: int = 0, most: int | None = None) -> tuple[Event, ...]:
+        """The events with a greater sequence number, oldest first; at most so many."""
+        return self._all(lambda database: rows.read_events(database, after, most))
+
+    def project_uuid(self) -> str:
+        """What identifies the project outside of the catalog."""
+        with self._reading() as database:
+            return progress.read_project_uuid(database)
+
+    def hook_position(self, hook: str) -> int:
+        """The sequence number of the last event that a web hook has received; 0 for a new one."""
+        with self._reading() as database:
+            return progress.read_hook_position(database, hook)
 
     def statuses(self) -> tuple[TaskStatus, ...]:
         return self._all(progress.read_statuses)
@@ -91,6 +101,11 @@ class SqliteReader:
     def progress_slot(self, task: int) -> ProgressSlot:
         with self._reading() as database:
             return progress.read_slot(database, task)
+
+    def row_message(self, materialization: int) -> bytes | None:
+        """The message of a materialization ON DEMAND as clients last saw it, as a serialized FileDescriptorProto."""
+        with self._reading() as database:
+            return progress.read_row_message(database, materialization)
 
     def ledger(self, task: int) -> Ledger | None:
         with self._reading() as database:
@@ -314,6 +329,14 @@ class SqliteStore(SqliteReader):
         """Forget a dropped view whose storage is removed."""
         with self._writing() as database:
             progress.forget_view(database, uuid)
+
+    def save_row_message(self, materialization: int, file: bytes) -> None:
+        with self._writing() as database:
+            progress.write_row_message(database, materialization, file)
+
+    def save_hook_position(self, hook: str, sequence: int) -> None:
+        with self._writing() as database:
+            progress.write_hook_position(database, hook, sequence)
 
     def save_mark(self, task: int, mark: Mark) -> None:
         self._grouped(lambda database: progress.write_mark(database, task, mark))

@@ -12,7 +12,7 @@ MERGE 0.81 and 2.14, multi-row VALUES 8.8 and 9.9.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
@@ -31,10 +31,12 @@ from headgate.plan.target_definitions import TableDefinition
 from headgate.processes import crash_point
 from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
+from headgate.runtime.target_rows import pieces
 from headgate.runtime.targets import postgres_tables as tables
+from headgate.runtime.targets.postgres_children import ChildRows
 from headgate.runtime.targets.postgres_merge import BadRow, Merge, Refused
-from headgate.runtime.targets.table_errors import TableChanged, TableLocked
-from headgate.runtime.targets.table_rows import BAD, OP, TableRows, arrow_rows
+from headgate.runtime.targets.table_errors import TableChanged, TableInUse, TableLocked
+from headgate.runtime.targets.table_rows import BAD, HASH, OP, TableRows, arrow_rows
 from headgate.schema.formats.spark import to_spark_field
 from headgate.schema.types import Field, Text
 
@@ -67,8 +69,13 @@ class PostgresTarget:
         task: int,
         uuid: str,
         on_notice: Callable[[str], None] = lambda _: None,
+        *,
+        in_pieces: bool = False,
+        is_dropped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`uuid` identifies the task in the database, because several projects may share it."""
+        """`uuid` identifies the task in the database, because several projects may share it. ``in_pieces`` says that nobody knows how
+        large a batch is: its rows come to the driver piece by piece, inside the transaction. ``is_dropped`` says whether the catalog has
+        dropped the task."""
         self.table = table
         self.rows = TableRows(table)
         self.misfits = 0  # rows of the last write that did not fit their fields
@@ -77,8 +84,12 @@ class PostgresTarget:
         self._task = task
         self._uuid = uuid
         self._on_notice = on_notice
+        self._in_pieces = in_pieces
+        self._is_dropped = is_dropped
+        self.offered: DataFrame | None = None  # the rows of the relation that were given last
         self._connection: Connection | None = None
         self._columns: dict[str, str] = {}  # the types that the table's columns have
+        self._children: Sequence[ChildRows] = ()
         self._epoch = 0
         self.adopted = False  # whether the table may hold rows of somebody else
 
@@ -101,7 +112,12 @@ class PostgresTarget:
             self._refuse_newer(connection, epoch)
             tables.terminate_others(connection, self._uuid)
             made = tables.provision(connection, self.table, self._uuid, self._on_notice)
+            if self._is_dropped():  # DROP may have given the table up before it was made
+                tables.release(connection, self.table.table, drop=False)
+                raise TableInUse(str(self.table.table), self.table.name)
             self._columns, self.adopted = made.columns, made.adopted
+            children = zip(self.table.children, made.children, strict=True)
+            self._children = [ChildRows(child, columns) for child, columns in children]
             ledger = self._take_over(connection, epoch)
         if ledger.positions:
             return ledger
@@ -147,6 +163,7 @@ class PostgresTarget:
     def parts(self, changes: Changes) -> Sequence[DataFrame]:
         """The frames to stage: rows, and keys that are deleted unless they have a row."""
         assert not isinstance(changes, Diff)
+        self.offered = changes.unmarked().rows if isinstance(changes, Upsert) else changes.rows
         if isinstance(changes, Append):
             return (self.rows.frame(changes.rows),)
         rows = self.rows.frame(changes.rows, marked=changes.marked)
@@ -180,17 +197,26 @@ class PostgresTarget:
     def _halts(self) -> bool:
         return self.strict or self.table.on_error == "HALT"
 
-    def _collected(self, parts: Sequence[DataFrame]) -> list[pa.Table]:
-        """The rows of the frames. All of them are computed when it returns."""
-        self.refused = ()
-        collected = [arrow_rows(part) for part in parts]
-        self.misfits = sum(pc.sum(pc.equal(part.column(OP), BAD)).as_py() or 0 for part in collected)
+    def _collected(self, parts: Sequence[DataFrame]) -> Iterable[pa.Table]:
+        """The rows of the frames. All of them are computed when it returns, unless they come in pieces."""
+        self.refused, self.misfits = (), 0
+        if self._in_pieces:
+            return (table for part in parts for table in self._pieces(part))
+        return [self._counted(arrow_rows(part)) for part in parts]
+
+    def _pieces(self, part: DataFrame) -> Iterator[pa.Table]:
+        by = (HASH,) if HASH in part.columns else self.table.key
+        for piece in pieces(part, MOST_ROWS, by):
+            yield self._counted(arrow_rows(piece))
+
+    def _counted(self, table: pa.Table) -> pa.Table:
+        self.misfits += pc.sum(pc.equal(table.column(OP), BAD)).as_py() or 0
         if self._halts and self.misfits:
             raise BadRow
-        return collected
+        return table
 
-    def _merge(self, connection: Connection, collected: Sequence[pa.Table]) -> Merge:
-        merge = Merge(connection, self.rows, self._columns, halts=self._halts)
+    def _merge(self, connection: Connection, collected: Iterable[pa.Table]) -> Merge:
+        merge = Merge(connection, self.rows, self._columns, halts=self._halts, children=self._children)
         for part in collected:
             merge.stage(part)
         return merge

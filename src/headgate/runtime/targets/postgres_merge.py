@@ -15,12 +15,13 @@ from pgpq import ArrowToPostgresBinaryEncoder
 from psycopg import sql
 
 from headgate.connectors.postgres import Connection, condition
+from headgate.plan.target_definitions import NESTED
 from headgate.runtime.targets.kafka import BAD_ROW
+from headgate.runtime.targets.postgres_children import STAGE, ChildRows
 from headgate.runtime.targets.postgres_tables import identifier
 from headgate.runtime.targets.table_rows import BAD, CHANGED, DELETE, HASH, OP, ROW, WRITE, StagedColumn, TableRows
 from headgate.schema.names import ROOT, field_path
 
-STAGE = sql.Identifier("pg_temp", "hg_stage")
 MOST_REFUSED = (
     1_000  # rows that one batch looks for one by one; each takes about twice the logarithm of the batch's rows
 )
@@ -46,12 +47,22 @@ class Refused:
 
 
 class Merge:
-    """Stages rows and merges them. ``columns`` are the types that the table has; ``halts`` says that a refused row ends the batch."""
+    """Stages rows and merges them. ``columns`` are the types that the table has; ``halts`` says that a refused row ends the batch.
+    ``children`` write the tables of its records, whose rows are replaced with each row of the table."""
 
-    def __init__(self, connection: Connection, rows: TableRows, columns: dict[str, str], *, halts: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        rows: TableRows,
+        columns: dict[str, str],
+        *,
+        halts: bool,
+        children: Sequence[ChildRows] = (),
+    ) -> None:
         self._connection = connection
         self._rows = rows
         self._columns = columns
+        self._children = children
         self._halts = halts
         self._staged = 0
         self.refused: list[Refused] = []
@@ -68,7 +79,7 @@ class Merge:
     # Staging
 
     def _create_stage(self) -> None:
-        columns = [sql.SQL("{} {}").format(sql.Identifier(s.name), sql.SQL(s.type)) for s in self._rows.staged]
+        columns = [sql.SQL("{} {}").format(sql.Identifier(s.name), sql.SQL(s.type)) for s in self._rows.every]
         own = sql.SQL("{} integer, {} bigint, {} bigint").format(*map(sql.Identifier, (OP, HASH, ROW)))
         self._connection.execute(
             sql.SQL("CREATE TEMP TABLE {} ({}) ON COMMIT DROP").format(
@@ -130,7 +141,14 @@ class Merge:
             self._on_conflict(),
         )
         with self._connection.transaction():
-            return self._connection.execute(query).rowcount
+            written = self._connection.execute(query).rowcount
+            for child in self._children:
+                child.replace_rows(self._connection, self._key_values("s"), condition_)
+            return written
+
+    def _key_values(self, stage: str) -> dict[str, sql.Composable]:
+        by_name = {s.name: s for s in self._rows.staged}
+        return {name: by_name[name].merged(self._columns.get(name, ""), stage) for name in self._key}
 
     def _order(self) -> sql.Composable:
         if not self._key:
@@ -164,12 +182,9 @@ class Merge:
         )
 
     def _same_key(self, stage: str, table: str) -> sql.Composable:
-        by_name = {s.name: s for s in self._rows.staged}
         return sql.SQL(" AND ").join(
-            sql.SQL("{} = {}").format(
-                sql.Identifier(table, name), by_name[name].merged(self._columns.get(name, ""), stage)
-            )
-            for name in self._key
+            sql.SQL("{} = {}").format(sql.Identifier(table, name), value)
+            for name, value in self._key_values(stage).items()
         )
 
     def _same_staged_key(self) -> sql.Composable:
@@ -195,7 +210,7 @@ class Merge:
 
     def _set_aside(self, error: psycopg.Error) -> None:
         """Mark the rows that the database refuses. Under HALT the first of them is enough."""
-        for one in self._rows.staged:
+        for one in self._rows.every:
             if one.is_checked_text:
                 self._mark_invalid(one)
         if self._halts and self.refused:
@@ -217,7 +232,7 @@ class Merge:
         )  # fmt: skip
         for (hash_,) in self._connection.execute(query).fetchall():
             reason = "PostgreSQL does not take it as a value of this type"
-            self.refused.append(Refused(hash_, field_path(ROOT, one.name), one.column.postgres, reason))
+            self.refused.append(Refused(hash_, field_path(ROOT, _shown(one)), one.column.postgres, reason))
 
     def _bisect(self, low: int, high: int) -> None:
         """Find the rows of a range that fail, by inserting halves of it and taking them back."""
@@ -255,6 +270,11 @@ class Merge:
         found = self._connection.execute(query).fetchone()
         assert found is not None
         self.refused.append(Refused(found[0], *_told(error, self._rows.staged)))
+
+
+def _shown(one: StagedColumn) -> str:
+    """The name of a column, or of the record that is staged under a name of our own."""
+    return one.column.field.name if one.name.startswith(NESTED) else one.name
 
 
 def _blames_a_row(error: psycopg.Error) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 from psycopg import sql
@@ -30,6 +30,7 @@ from headgate.runtime.targets.table_errors import (
     UnknownNativeType,
 )
 
+LINK = "headgate_parent"  # the foreign key of a child table
 LOCK_TIMEOUT = "10s"  # readers wait behind an ALTER that waits for a lock, so it must not wait for long
 _GUARD = 823_001_002  # of the advisory lock under which the schema `headgate` is made
 _SETUP = """
@@ -49,6 +50,9 @@ _RELEASE = """
 UPDATE headgate.tables t SET task = NULL FROM headgate.tables o WHERE o.schema_name = t.schema_name
 AND o.table_name = t.table_name AND t.schema_name = %s AND t.table_name = %s RETURNING o.task
 """
+
+_RELEASE_CHILDREN = "UPDATE headgate.tables SET task = NULL WHERE task = %s RETURNING schema_name, table_name"
+_FORGET = "DELETE FROM headgate.tables WHERE schema_name = %s AND table_name = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,10 @@ def owner(connection: Connection, table: TableName) -> Owner | None:
 
 
 def check_table(connection: Connection, wanted: TableDefinition, *, new: bool) -> None:
-    """Raise what would keep a task from writing the table. Changes nothing. ``new`` is false if the task exists already."""
+    """Raise what would keep a task from writing the table and its child tables. Changes nothing. ``new`` is false if the task
+    exists already."""
+    for child in wanted.children:
+        check_table(connection, child.definition(wanted), new=new)
     _check_types(connection, wanted)
     table = wanted.table
     _check_privileges(connection, table)
@@ -174,38 +181,82 @@ def _check_columns(wanted: TableDefinition, existing: ExistingTable, *, foreign:
 class Provisioned:
     """What `provision` found and did. ``columns`` are the types that the columns have, which may be wider than wanted. ``known`` says
     whether the table existed and was made by Headgate, so that it may hold rows of an earlier task. ``adopted`` says that it may
-    hold rows of somebody else."""
+    hold rows of somebody else. ``children`` are the types of the columns of the child tables."""
 
     columns: dict[str, str]
     known: bool
     adopted: bool
+    children: tuple[dict[str, str], ...] = ()
 
 
 def provision(
     connection: Connection, wanted: TableDefinition, uuid: str, on_notice: Callable[[str], None] = lambda _: None
 ) -> Provisioned:
-    """Make the table as it is wanted, or change the one that exists, in a transaction of its own."""
+    """Make the table and its child tables as they are wanted, or change those that exist, in a transaction of its own."""
     prepare(connection)
     with _locking(wanted.table), connection.transaction():
         connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT))
-        types = _database_types(connection, wanted)
-        existing = describe_table(connection, wanted.table.schema, wanted.table.name)
-        known = owner(connection, wanted.table)
-        if existing is None:
-            _create(connection, wanted)
-            adopted, rebuilt = False, tuple[str, ...]()
-            on_notice(f"Table {wanted.table} was created with {len(wanted.columns)} columns.")
-        else:
-            _check_owner(wanted, existing, known, uuid)
-            adopted = known is None or known.adopted
-            rebuilt = _migrate(connection, wanted, existing, types, adopted, on_notice)
-        if existing is None or rebuilt:  # the table lacks rows, and the task must not go on as if it had them
-            connection.execute("UPDATE headgate.ledger SET positions = NULL WHERE task = %s", (uuid,))
-        connection.execute(_CLAIM, (wanted.table.schema, wanted.table.name, uuid, adopted))
-        now = describe_table(connection, wanted.table.schema, wanted.table.name)
+        children = [child.definition(wanted) for child in wanted.children]
+        _unlink(connection, wanted, children)
+        made = _provision(connection, wanted, uuid, on_notice)
+        held = [_provision(connection, child, uuid, on_notice, child=True).columns for child in children]
+        for child in children:
+            _link(connection, wanted, child)
+    return replace(made, children=tuple(held))
+
+
+def _provision(
+    connection: Connection, wanted: TableDefinition, uuid: str, on_notice: Callable[[str], None], *, child: bool = False
+) -> Provisioned:
+    types = _database_types(connection, wanted)
+    existing = describe_table(connection, wanted.table.schema, wanted.table.name)
+    known = owner(connection, wanted.table)
+    rebuilt: tuple[str, ...] = ()
+    if existing is None:
+        _create(connection, wanted)
+        adopted = False
+        on_notice(f"Table {wanted.table} was created with {len(wanted.columns)} columns.")
+    else:
+        _check_owner(wanted, existing, known, uuid)
+        adopted = known is None or known.adopted
+        rebuilt = _migrate(connection, wanted, existing, types, adopted, on_notice)
+    # A table that lacks rows: the task must not go on as if it had them. A child table that is new has none of old rows.
+    if rebuilt or (existing is None and not (child and known is None)):
+        connection.execute("UPDATE headgate.ledger SET positions = NULL WHERE task = %s", (uuid,))
+    connection.execute(_CLAIM, (wanted.table.schema, wanted.table.name, uuid, adopted))
+    now = describe_table(connection, wanted.table.schema, wanted.table.name)
     assert now is not None
     held = {column.name: column.type for column in now.columns}
     return Provisioned(held, existing is not None and not adopted, adopted)
+
+
+def _unlink(connection: Connection, wanted: TableDefinition, children: Sequence[TableDefinition]) -> None:
+    """Take the foreign keys away while the type of a key column changes: both sides must change."""
+    existing = describe_table(connection, wanted.table.schema, wanted.table.name) if children else None
+    if existing is None:
+        return
+    types = _database_types(connection, wanted)
+    if all(
+        types.get(column.name, column.type) == column.type for column in existing.columns if column.name in wanted.key
+    ):
+        return
+    for child in children:
+        query = sql.SQL("ALTER TABLE IF EXISTS {} DROP CONSTRAINT IF EXISTS {}")
+        connection.execute(query.format(identifier(child.table), sql.Identifier(LINK)))
+
+
+def _link(connection: Connection, wanted: TableDefinition, child: TableDefinition) -> None:
+    """Let the rows of a child table point to their parents. They go with them."""
+    found = connection.execute(
+        "SELECT FROM pg_catalog.pg_constraint WHERE conname = %s AND conrelid = to_regclass(%s)",
+        (LINK, identifier(child.table).as_string(connection)),
+    ).fetchone()
+    if found is None:
+        query = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}) ON DELETE CASCADE")
+        key = _names(wanted.key)
+        connection.execute(
+            query.format(identifier(child.table), sql.Identifier(LINK), key, identifier(wanted.table), key)
+        )
 
 
 @contextmanager
@@ -394,14 +445,15 @@ def release(connection: Connection, table: TableName, *, drop: bool) -> None:
         connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT))
         known = owner(connection, table)
         released = connection.execute(_RELEASE, (table.schema, table.name)).fetchone()
+        children: list[TableName] = []
         if released is not None and released[0] is not None:
             terminate_others(connection, released[0])
             connection.execute("DELETE FROM headgate.ledger WHERE task = %s", (released[0],))
+            children = [TableName(*row) for row in connection.execute(_RELEASE_CHILDREN, (released[0],)).fetchall()]
         if drop and known is not None:
-            connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(identifier(table)))
-            connection.execute(
-                "DELETE FROM headgate.tables WHERE schema_name = %s AND table_name = %s", (table.schema, table.name)
-            )
+            for each in (*children, table):
+                connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(identifier(each)))
+                connection.execute(_FORGET, (each.schema, each.name))
 
 
 def terminate_others(connection: Connection, uuid: str) -> None:

@@ -23,15 +23,18 @@ from headgate.processes import crash_point, is_armed
 from headgate.runtime.errors import OutputTooLarge
 from headgate.runtime.failures import result_is_too_large
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
+from headgate.runtime.search_errors import IndexTaken
+from headgate.runtime.target_rows import pieces
 from headgate.runtime.targets.kafka import BAD_ROW
 from headgate.runtime.targets.search_bulk import BulkWriter, Conflict, Item, RefusedItem, delete_lines, index_lines
 from headgate.runtime.targets.search_documents import DOCUMENT, ID, LONGEST_ID, PROBLEM, IndexDocuments
-from headgate.runtime.targets.search_index import SearchIndex
+from headgate.runtime.targets.search_index import SearchIndex, release_index
 from headgate.runtime.targets.table_errors import RowRefused
 from headgate.schema.names import ROOT, field_path
 from headgate.schema.values import dumps
 
 MOST_BYTES = 64 << 20  # of a batch: its documents are in the driver's memory while they are sent
+PIECES_OF = 100_000  # rows of a piece, if nobody knows how large a batch is
 PIECE_ROWS = 10_000  # rows that are Python objects at one time
 
 POSITION = "hg_position"
@@ -60,8 +63,12 @@ class RowsRejected(Exception):
 class SearchTarget:
     """The index of a materialization. Documents become visible bulk by bulk, and to searches at the next refresh.
 
-    ``is_new`` says whether nothing was committed yet: only then the index is made. Rows of an append relation have the column `AT`,
-    whose position makes their `_id`.
+    ``is_new`` says whether nothing was committed yet: only then the index is made. ``is_unfinished`` says whether an earlier attempt
+    at the next batch may have written documents. ``in_pieces`` says that nobody knows how large a batch is. ``is_dropped`` says
+    whether the catalog has dropped the task.
+
+    Rows of an append relation have the column `AT`, whose position makes their `_id`. Those of a materialized view have the number of
+    the batch and their place in it: a re-run has all rows of the attempt before, so it writes all of its ids again.
     """
 
     takes: frozenset[type[Changes]] = frozenset({Append, Upsert})
@@ -76,6 +83,10 @@ class SearchTarget:
         client: SearchClient,
         task: str,
         is_new: Callable[[], bool] = lambda: True,
+        is_unfinished: Callable[[], bool] = lambda: False,
+        *,
+        in_pieces: bool = False,
+        is_dropped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.definition = definition
         self.documents = IndexDocuments(definition)
@@ -84,6 +95,11 @@ class SearchTarget:
         self.refused: Sequence[RejectedRow] = ()  # those of them that the index has refused
         self._client = client
         self._is_new = is_new
+        self._is_unfinished = is_unfinished
+        self._in_pieces = in_pieces
+        self._is_dropped = is_dropped
+        self._leftovers = False  # whether there may be documents of an earlier attempt at the next batch
+        self._task = task
         self._migrated = False
         self._row_bytes = 0.0  # of the output, for each row of the input
 
@@ -91,7 +107,11 @@ class SearchTarget:
         if self._is_new():
             self.index.provision()
         self.index.begin(epoch)
+        if self._is_dropped():  # DROP may have given the index up before it was made
+            release_index(self._client, self.definition.index, self.definition.name, drop=False)
+            raise IndexTaken(self.definition.index, self.definition.name)
         self._migrated = False
+        self._leftovers = self._is_unfinished()
         return None
 
     def bounded(self, limit: Limit) -> Limit:
@@ -109,6 +129,8 @@ class SearchTarget:
         is, and its position if it has no key."""
         documents = self.documents
         match changes:
+            case Append(rows) if AT not in rows.columns:
+                return documents.frame(rows)
             case Append(rows):
                 at = F.col(AT)
                 time = F.unix_micros(at["timestamp"]).alias("time")
@@ -131,14 +153,39 @@ class SearchTarget:
         self.rejected = self.refused = ()
         if rows is None:
             return Written(0)
-        table = rows.toArrow()
-        self._measure(table, lag(batch.start, batch.end))
-        if is_armed("in_write", batch.number):
-            half = table.slice(0, max(1, table.num_rows // 2))
-            self._write(half, batch.number, batch.end)
-            crash_point("in_write", batch.number)
-        self._write(table, batch.number, batch.end)
-        return Written(table.num_rows - len(self.rejected))
+        count = 0
+        for table in self._tables(rows):
+            self._measure(table, lag(batch.start, batch.end))
+            if is_armed("in_write", batch.number):
+                half = table.slice(0, max(1, table.num_rows // 2))
+                self._write(half, batch.number, batch.end)
+                crash_point("in_write", batch.number)
+            self._write(table, batch.number, batch.end, count)
+            count += table.num_rows
+        self._remove_leftovers(batch, count)
+        return Written(count - len(self.rejected))
+
+    def _tables(self, rows: DataFrame) -> Iterator[pa.Table]:
+        if not self._in_pieces:
+            yield rows.toArrow()
+            return
+        for piece in pieces(rows, PIECES_OF, (ID,) if self.definition.key else (DOCUMENT,)):
+            yield piece.toArrow()
+
+    def _remove_leftovers(self, batch: Batch, count: int) -> None:
+        """Delete what an earlier attempt at the batch wrote and this one did not: the query may give fewer rows by now, or some of them
+        may not fit any more. Documents with a key, or the position of a record, are known by these."""
+        leftovers, self._leftovers = self._leftovers, False
+        if not leftovers or not self._in_pieces or self.definition.key:
+            return
+        begin = self._ordinal_id(batch.number, "")
+        bad = {row.id for row in self.rejected}
+        written = {id_ for number in range(count) if (id_ := self._ordinal_id(batch.number, number)) not in bad}
+        held = (hit.id for hit in self._client.documents(self.index.refreshed(), sources=False))
+        self.delete([id_ for id_ in held if id_.startswith(begin) and id_ not in written], batch)
+
+    def _ordinal_id(self, number: int, ordinal: int | str) -> str:
+        return f"{self._task}.{number}.{ordinal}"
 
     def send(self, rows: DataFrame, ledger: Ledger | None) -> None:
         """Write rows that belong to no batch, as the last one would have written them."""
@@ -152,15 +199,25 @@ class SearchTarget:
             self.index.migrate(number)
             self._migrated = True
 
-    def _write(self, table: pa.Table, number: int, positions: Positions) -> None:
-        records = list(_positions(table, positions)) if POSITION in table.column_names else None
+    def _write(self, table: pa.Table, number: int, positions: Positions, before: int = 0) -> None:
+        """Write a piece of a batch. ``before`` is how many rows the pieces before it had."""
+        records = self._placed(table, number, positions, before)
         bad = list(_problems(table, records))
         if bad and self._halts:
             raise RowsRejected(bad)
-        self.refused = self._send(table, records, self.index.base + number)
-        self.rejected = [*bad, *self.refused]
-        if self.refused and self._halts:
-            raise RowsRejected(self.refused)
+        refused = self._send(table, records, self.index.base + number)
+        self.refused = [*(self.refused if before else ()), *refused]
+        self.rejected = [*(self.rejected if before else ()), *bad, *refused]
+        if refused and self._halts:
+            raise RowsRejected(refused)
+
+    def _placed(self, table: pa.Table, number: int, positions: Positions, before: int) -> Sequence[_Placed] | None:
+        """What makes the `_id` of rows without a key; None for rows that have one."""
+        if POSITION in table.column_names:
+            return list(_positions(table, positions))
+        if self.definition.key:
+            return None
+        return [_Placed(self._ordinal_id(number, before + row)) for row in range(table.num_rows)]
 
     @property
     def _halts(self) -> bool:
@@ -241,11 +298,11 @@ def source_path(fields: Fields, names: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """The position of a row, and the `_id` that it gives."""
+    """The `_id` of a row without a key, and the position that it comes from; a row of a materialized view has none."""
 
     id: str
-    record: KafkaRecord
-    time: datetime
+    record: KafkaRecord | None = None
+    time: datetime | None = None
 
 
 def _positions(table: pa.Table, positions: Positions) -> Iterator[_Placed]:

@@ -73,12 +73,14 @@ class TableRows:
     def __init__(self, table: TableDefinition) -> None:
         self.table = table
         self.staged = tuple(StagedColumn(column, staged_type(column)) for column in table.columns)
+        # With the records that become rows of child tables, each as one JSON text.
+        self.every = (*self.staged, *(StagedColumn(child.staged, "text") for child in table.children))
         self._keys = tuple(one for one in self.staged if one.column.field.key)
 
     def frame(self, rows: DataFrame, *, marked: bool = False) -> DataFrame:
         """A staged row for every row of the relation. ``marked`` rows have the column `PRESENT`. A row that does not fit, or that is
         deleted, has only its key."""
-        every, keys = _Values(self.staged), _Values(self._keys)
+        every, keys = _Values(self.every), _Values(self._keys)
         present = F.col(PRESENT) if marked else F.lit(True)
         bad_key = keys.fields.problem.isNotNull()
         op = (
@@ -91,14 +93,14 @@ class TableRows:
         wanted = {True: F.col(OP).isin(WRITE, DELETE) | ((F.col(OP) == BAD) & ~bad_key), False: F.col(OP) == WRITE}
         values = [
             F.when(wanted[one.column.field.key], value).alias(one.name)
-            for one, value in zip(self.staged, every.staged, strict=True)
+            for one, value in zip(self.every, every.staged, strict=True)
         ]
-        staged = [F.col(spark_identifier(one.name)) for one in self.staged]
+        staged = [F.col(spark_identifier(one.name)) for one in self.every]
         return ready.select(*values, F.col(OP)).withColumn(HASH, self._hash(staged))
 
     def _hash(self, staged: Sequence[Column]) -> Column:
         """By which a row that the database refuses is found again. Times of day are hashed as text: not every Spark hashes them."""
-        pairs = zip(self.staged, staged, strict=True)
+        pairs = zip(self.every, staged, strict=True)
         return F.xxhash64(*[column.cast("string") if one.type == "time" else column for one, column in pairs])
 
     def keys(self, changed: DataFrame) -> DataFrame:
@@ -114,7 +116,7 @@ class TableRows:
 
     def problems(self, rows: DataFrame) -> tuple[DataFrame, Column, Column]:
         """The rows, what is wrong with each, and the hash of what is staged of it if it fits."""
-        every = _Values(self.staged)
+        every = _Values(self.every)
         return every.fields.with_documents(rows), every.fields.problem, self._hash(every.staged)
 
 

@@ -34,7 +34,7 @@ class ViewOutgrown(RunError, code="RUN-0414"):
     view: str
     MESSAGE = 'the stored rows of materialized view "{view}" are not what its query gives now'
     DETAIL = "The type of a column that it computes with has changed, so that it would have to be filled anew."
-    HINT = "Drop the view and create it again."
+    HINT = "Write CREATE OR REPLACE MATERIALIZED VIEW {view} AS and its query: it is then filled anew."
 
 
 class ChangesTrimmed(RunError, code="RUN-0415"):
@@ -55,3 +55,12 @@ class ViewFilledAnew(RunError, code="RUN-0413"):
     MESSAGE = 'materialized view "{view}" is behind what {task} has read of it'
     DETAIL = "Its storage was filled anew or restored from an older copy, so continuing would repeat or miss changes."
     HINT = "Drop {task} and create it again: it then reads the view from its start."
+
+
+class ViewReplaced(RunError, code="RUN-0416"):
+    """A materialized view that a client follows was replaced: its rows are now those of another query."""
+
+    view: str
+    MESSAGE = 'materialized view "{view}" was replaced'
+    DETAIL = "Its rows are those of another query now, so that its changes cannot be followed any further."
+    HINT = "Subscribe again."

@@ -7,12 +7,12 @@ from typing import Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from headgate.catalog.positions import LogPosition, Position
+from headgate.catalog.positions import LogPosition, Position, distance
 from headgate.catalog.tasks import Ledger
 from headgate.plan.definitions import MaterializedDefinition
 from headgate.runtime.ports import NOTHING_REJECTED, Append, Changes, Diff, Limit, Rejected, Upsert
 from headgate.runtime.views.errors import ChangesTrimmed, ViewFilledAnew, ViewStorageGone
-from headgate.runtime.views.store import WEIGHT, Pinned, ViewStore, each_once, repeated
+from headgate.runtime.views.store import WEIGHT, Pinned, ViewStore, each_once, repeated, summed
 from headgate.schema.render import spark_identifier
 
 Form: TypeAlias = Literal["signed", "rows"]
@@ -20,21 +20,24 @@ Form: TypeAlias = Literal["signed", "rows"]
 
 
 class LogInput:
-    """One view that a task reads. ``reached`` is the ledger of the view as the catalog knows it: it is never ahead of the
-    storage, and costs no look at it."""
+    """One view that a task reads. ``stores`` gives the storage of one of its generations. ``reached`` is the ledger of the view
+    as the catalog knows it: it is never ahead of the storage, and costs no look at it.
+
+    A view whose query was replaced has another generation. A reader goes on with what differs between the two.
+    """
 
     watched = None  # the catalog knows the end
 
     def __init__(
         self,
         view: MaterializedDefinition,
-        store: ViewStore,
+        stores: Callable[[int], ViewStore],
         reached: Callable[[], Ledger | None],
         form: Form,
         reader: str,
     ) -> None:
         self.view = view
-        self.store = store
+        self.stores = stores
         self._reached = reached
         self._form = form
         self._reader = reader
@@ -59,26 +62,29 @@ class LogInput:
         self, session: SparkSession, start: Position, limit: Limit, available: Position | None, mark: Position | None
     ) -> LogPosition:  # fmt: skip
         begin, reached = _log(start), self._reached()
-        if reached is None or reached.number <= begin.number:
+        if reached is None:
             return begin
-        return LogPosition(self.view.id, reached.generation, reached.number)
+        end = LogPosition(self.view.id, reached.generation, reached.number)
+        return end if distance(begin, end) > 0 else begin
 
     def read(self, session: SparkSession, start: Position, end: Position) -> Changes:
-        """Before its first batch a view has no rows, and may have no storage. What a reader has not begun to read is taken
-        from the rows as they are at the end: the log may not go back so far."""
+        """What a reader has not begun to read is taken from the rows as they are at the end: the log may not go back so far."""
         begin, until = _log(start), _log(end)
-        if until.number == 0:
-            stored = self.store.nothing_stored(session)
-        elif begin.number == 0:
-            stored = self.store.rows(session, self.pin(session), until.number)
+        if begin.number == 0:
+            signed = self._all_rows(session, until)
+        elif begin.generation != until.generation:
+            gone = self._all_rows(session, begin)
+            signed = self._all_rows(session, until).unionAll(gone.withColumn(WEIGHT, -F.col(WEIGHT)))
         else:
-            pinned = self.pin(session)
-            if pinned.snapshot is not None and begin.number < pinned.snapshot.trimmed:
-                raise ChangesTrimmed(self.view.name, self._reader)
-            stored = self.store.changes(session, pinned.head, begin.number, until.number)
-        signed = _summed(self.store.visible(stored), skip=self.view.stored_grows)
+            signed = self._changed_rows(session, begin, until)
+        grows = self.view.stored_grows and (begin.number == 0 or begin.generation == until.generation)
+        # The rows of one batch do not cancel, but for those that differ in hidden columns.
+        one_batch = begin.generation == until.generation and until.number == begin.number + 1
+        plain = one_batch and not any(column.hidden for column in self.view.stored)
+        signed = summed(signed, skip=grows or (plain and self._form == "signed"))
         if self._form == "signed":
-            return Diff(each_once(signed), self.view.key)
+            # Rows that only come are stored with the weight 1.
+            return Diff(signed if grows else each_once(signed), self.view.key)
         rows = repeated(signed)
         if self.view.appends:
             return Append(rows)
@@ -86,15 +92,39 @@ class LogInput:
         assert key is not None, "a sink over a view without a key is refused"
         return Upsert(rows, key, signed.select(*map(spark_identifier, key)).distinct())
 
+    def _all_rows(self, session: SparkSession, position: LogPosition) -> DataFrame:
+        """The signed rows of the view after a batch. Before its first batch a view has none, and may have no storage."""
+        store = self.stores(position.generation)
+        if position.number == 0:
+            return store.visible(store.nothing_stored(session))
+        return store.visible(store.signed_rows(session, self.pin(session, store), position.number))
+
+    def _changed_rows(self, session: SparkSession, begin: LogPosition, until: LogPosition) -> DataFrame:
+        store = self.stores(until.generation)
+        pinned = self.pin(session, store)
+        if pinned.snapshot is not None and begin.number < pinned.snapshot.trimmed:
+            raise ChangesTrimmed(self.view.name, self._reader)
+        return store.visible(store.changes(session, pinned.head, begin.number, until.number))
+
+    def is_small(self, start: Position, end: Position) -> bool:
+        """Whether the changes between two positions are few and at hand."""
+        begin, until = _log(start), _log(end)
+        if begin.generation != until.generation and begin.number > 0:
+            return False
+        return begin.number == until.number or self.stores(until.generation).has_at_hand(begin.number, until.number)
+
     def rows(self, session: SparkSession, position: Position) -> DataFrame:
         """The rows of the view after a batch; none before the first."""
-        number = _log(position).number
-        return self.store.nothing(session) if number == 0 else self.store.shown(session, self.pin(session), number)
+        known = _log(position)
+        store = self.stores(known.generation)
+        if known.number == 0:
+            return store.nothing(session)
+        return store.shown(session, self.pin(session, store), known.number)
 
-    def pin(self, session: SparkSession) -> Pinned:
-        pinned = self.store.pin(session)
+    def pin(self, session: SparkSession, store: ViewStore) -> Pinned:
+        pinned = store.pin(session)
         if pinned is None:
-            raise ViewStorageGone(self.view.name, self.store.folder)
+            raise ViewStorageGone(self.view.name, store.folder)
         return pinned
 
     def rejected(self) -> Rejected:
@@ -116,11 +146,3 @@ class LogInput:
 def _log(position: Position) -> LogPosition:
     assert isinstance(position, LogPosition), "a view was given the position of another kind of input"
     return position
-
-
-def _summed(signed: DataFrame, *, skip: bool) -> DataFrame:
-    """Rows that differ only in hidden columns may have come and gone: the visible ones are added up once more."""
-    if skip:
-        return signed
-    names = [spark_identifier(name) for name in signed.columns if name != WEIGHT]
-    return signed.groupBy(*names).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)

@@ -18,24 +18,49 @@ from functools import lru_cache
 from urllib.parse import quote
 
 import orjson
-from pyspark.errors import AnalysisException
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from headgate.catalog.positions import dump_positions, load_positions
 from headgate.catalog.tasks import Ledger
 from headgate.plan.definitions import MaterializedDefinition, StoredColumn
+from headgate.runtime.views.commits import commits
+from headgate.runtime.views.recent import FewRows, RecentBatches
 from headgate.schema.render import spark_identifier
 
 log = logging.getLogger(__name__)
 
 WEIGHT, BATCH = "hg_weight", "hg_batch"
 PRESENT = "hg_present"
-# Commits that are looked at for the last one of ours, and then again as many as needed.
-RECENT_COMMITS = 10
 _SAFE = (
     string.ascii_letters + string.digits + "_!#$&*+-./:<>?@[]^|~"
 )  # characters that Delta takes in the name of a column
+# What the driver takes of a batch: so many rows of each partition, with texts and bytes up to this length.
+FEW, SHORT = 4_000, 8_000
+# Types whose values Arrow brings to the driver and back as they are, and whose size is known.
+_PLAIN = (
+    BooleanType,
+    NumericType,
+    StringType,
+    BinaryType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
+_AT = "hg_at"
 COMPACT_EVERY = 50  # batches after which the log is folded into the snapshot
 # How long files are kept that no present version needs: longer than a query or a batch that has pinned an old version.
 RETENTION_MINUTES = 15
@@ -48,6 +73,8 @@ _PROPERTIES = {
     "delta.logRetentionDuration": RETENTION,
     "delta.checkpointInterval": "20",
 }
+# Rows of the log are looked for by their batch, so that nothing need be known of other columns.
+_LOG_PROPERTIES = {**_PROPERTIES, "delta.dataSkippingStatsColumns": BATCH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +109,20 @@ class Pinned:
 
 
 class ViewStore:
-    """The storage of one generation of a view, in one folder. ``grows`` says that rows only come."""
+    """The storage of one generation of a view, in one folder. ``grows`` says that rows only come. ``recent`` has batches that
+    were committed lately."""
 
-    def __init__(self, folder: str, columns: Sequence[StoredColumn], task: int, *, grows: bool = False) -> None:
+    def __init__(
+        self,
+        folder: str,
+        columns: Sequence[StoredColumn],
+        task: int,
+        *,
+        grows: bool = False,
+        recent: RecentBatches | None = None,
+    ) -> None:
         self.folder = folder.rstrip("/")
+        self._recent = RecentBatches() if recent is None else recent
         self.columns = tuple(columns)
         self._task = task
         self._grows = grows
@@ -96,8 +133,9 @@ class ViewStore:
 
     def create(self, session: SparkSession) -> None:
         """Make the log, unless it exists."""
+        self._recent.forget(self.folder)
         listed = ", ".join(f"{spark_identifier(self._physical[c.name])} {c.type}" for c in self.columns)
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _LOG_PROPERTIES.items())
         session.sql(
             f"CREATE TABLE IF NOT EXISTS {_table(self._log)} ({listed}, {WEIGHT} BIGINT, {BATCH} BIGINT) USING delta "
             f"TBLPROPERTIES ({properties})"
@@ -105,25 +143,12 @@ class ViewStore:
 
     def head(self, session: SparkSession) -> Head | None:
         """The last commit of ours; None if there is no log."""
-        looked = RECENT_COMMITS
-        while (commits := self._history(session, self._log, looked)) is not None:
-            for version, text in commits:
-                if text is not None:
-                    return self._head(version, text)
-            if len(commits) < looked:
-                return Head(commits[0][0], 0, None) if commits else None
-            looked *= 10
-        return None
-
-    def _history(self, session: SparkSession, path: str, most: int) -> list[tuple[int, str | None]] | None:
-        """Versions and metadata of the last commits of a table, the last one first; None if there is no table."""
-        try:
-            rows = session.sql(f"DESCRIBE HISTORY {_table(path)} LIMIT {most}").select("version", "userMetadata")
-            return [(row["version"], row["userMetadata"]) for row in rows.collect()]
-        except AnalysisException as error:
-            if _is_no_table(error):
-                return None
-            raise
+        last = None
+        for version, said in commits(session, self._log) or ():
+            if said is not None:
+                return self._head(version, said)
+            last = version if last is None else last
+        return None if last is None else Head(last, 0, None)
 
     def _head(self, version: int, text: str) -> Head:
         found = orjson.loads(text)
@@ -135,18 +160,44 @@ class ViewStore:
         )
         return Head(version, found["epoch"], ledger)
 
-    def append(self, rows: DataFrame, ledger: Ledger | None, epoch: int, fence: str) -> None:
-        """Commit rows, which have the stored columns and the weight, with the ledger. ``fence`` identifies the writer's task
-        and generation. Nothing is committed if a batch with this number is there."""
-        number = 0 if ledger is None else ledger.number
-        stored = self._written(rows.withColumn(BATCH, F.lit(number)), BATCH)
-        writer = stored.write.format("delta").mode("append").option("userMetadata", _metadata(ledger, epoch))
-        if ledger is not None:
-            writer = writer.option("txnAppId", fence).option("txnVersion", number)
-        writer.save(self._log)
+    def written(self, rows: DataFrame, number: int) -> DataFrame:
+        """Rows of a batch, which have the stored columns and the weight, as the log has them."""
+        return self._written(rows.withColumn(BATCH, F.lit(number)), BATCH)
+
+    def few(self, written: DataFrame) -> FewRows | None:
+        """The rows of a batch as the log has them, if they are few and small, or else None. Everything that they are made from
+        is read in any case. Only the driver has them then, so that no job must keep them between two others."""
+        fields = written.schema.fields
+        if not all(isinstance(field.dataType, _PLAIN) for field in fields):
+            return None
+        # The number of a row in its partition: the higher bits are the partition's.
+        at = F.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)
+        cut = [_cut(field).alias(field.name) for field in fields]
+        found = written.select(*cut, at.alias(_AT)).where(F.col(_AT) <= FEW).toArrow()
+        if found.num_rows > FEW or any(_is_cut(found.column(at)) for at in range(len(fields))):
+            return None
+        # Without what Arrow says of NULLs, which differs from batch to batch.
+        return FewRows(pa.Table.from_arrays(found.columns[:-1], names=found.column_names[:-1]), written.schema)
+
+    def append(self, written: DataFrame, ledger: Ledger, fence: str) -> None:
+        """Commit what `written` gave, with the ledger. ``fence`` identifies the writer's task and generation. Nothing is
+        committed if a batch with this number is there."""
+        writer = written.write.format("delta").mode("append").option("userMetadata", _metadata(ledger, ledger.epoch))
+        writer.option("txnAppId", fence).option("txnVersion", ledger.number).save(self._log)
+
+    def remember(self, number: int, rows: FewRows | None) -> None:
+        """Keep the rows of a batch that was just committed at hand; None if they are not few."""
+        self._recent.add(self.folder, number, rows)
+
+    def has_at_hand(self, after: int, until: int) -> bool:
+        """Whether the changes of these batches, and if there are none before them all rows, are few and in memory."""
+        return self._recent.between(self.folder, after, until) is not None
 
     def announce(self, session: SparkSession, ledger: Ledger | None, epoch: int) -> None:
-        """A commit without rows, which tells other writers of a larger epoch."""
+        """A commit without rows, which tells other writers of a larger epoch. What is kept in memory is of this storage only if
+        it is not ahead of it."""
+        if (self._recent.last(self.folder) or 0) > (0 if ledger is None else ledger.number):
+            self._recent.forget(self.folder)
         stored = self._written(self.nothing_stored(session).withColumn(BATCH, F.lit(0)), BATCH)
         writer = stored.write.format("delta").mode("append").option("userMetadata", _metadata(ledger, epoch))
         writer.save(self._log)
@@ -163,14 +214,18 @@ class ViewStore:
         return None
 
     def _snapshot(self, session: SparkSession) -> Snapshot | None:
-        for version, text in self._history(session, self._kept, RECENT_COMMITS) or ():
-            if text is not None:
-                found = orjson.loads(text)
+        for version, said in commits(session, self._kept) or ():
+            if said is not None:
+                found = orjson.loads(said)
                 return Snapshot(version, found["number"], found.get("trimmed", 0))
         return None
 
     def rows(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
         """The stored rows, with their weight, after a batch that the log still has; by default the last one."""
+        return self.consolidated(self.signed_rows(session, pinned, number))
+
+    def signed_rows(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
+        """The same with rows that came and went, which cancel."""
         until = pinned.head.number if number is None else number
         snapshot = pinned.snapshot
         begin = 0 if snapshot is None else snapshot.number
@@ -178,16 +233,16 @@ class ViewStore:
         changes = self._log_rows(session, pinned.head, first, last)
         if until < begin:
             changes = changes.withColumn(WEIGHT, -F.col(WEIGHT))
-        if snapshot is None:
-            return self.consolidated(changes)
-        kept = self._read(_at(session, self._kept, snapshot.version))
-        return self.consolidated(kept.unionAll(changes))
+        return changes if snapshot is None else self._read(_at(session, self._kept, snapshot.version)).unionAll(changes)
 
     def changes(self, session: SparkSession, head: Head, after: int, until: int) -> DataFrame:
-        """The signed rows of the batches behind ``after`` up to ``until``."""
-        return self.consolidated(self._log_rows(session, head, after, until))
+        """The signed rows of the batches behind ``after`` up to ``until``. Some may cancel."""
+        return self._log_rows(session, head, after, until)
 
     def _log_rows(self, session: SparkSession, head: Head, after: int, until: int) -> DataFrame:
+        recent = self._recent.between(self.folder, after, until)
+        if recent is not None:
+            return self._read(frame_of(session, recent))
         logged = _at(session, self._log, head.version)
         return self._read(logged.where((F.col(BATCH) > after) & (F.col(BATCH) <= until)))
 
@@ -196,6 +251,8 @@ class ViewStore:
         widened is cast."""
         there = {field.name: field.dataType for field in table.schema.fields}
         columns = []
+        if PRESENT in there and PRESENT not in self._physical:
+            table = table.where(PRESENT)  # stored for a query that was replaced
         for column in self.columns:
             name, wanted = self._physical[column.name], _type(column.type)
             if name not in there:
@@ -203,7 +260,8 @@ class ViewStore:
             elif there[name] == wanted:
                 columns.append(F.col(spark_identifier(name)).alias(column.name))
             else:
-                columns.append(F.col(spark_identifier(name)).cast(wanted).alias(column.name))
+                # A wider type takes every value. Rows of a query that was replaced may have another type altogether.
+                columns.append(F.col(spark_identifier(name)).try_cast(wanted).alias(column.name))
         return table.select(*columns, WEIGHT, *more)
 
     def _written(self, rows: DataFrame, *more: str) -> DataFrame:
@@ -220,6 +278,7 @@ class ViewStore:
         if there == wanted:
             return
         log.info("the log of view %s gets other columns", self._task)
+        self._recent.forget(self.folder)
         rows = self._written(self._read(table, BATCH), BATCH)
         writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         writer.option("userMetadata", _metadata(head.ledger, head.epoch)).save(self._log)
@@ -238,7 +297,7 @@ class ViewStore:
 
     def shown(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
         """The rows that the view shows, each as often as it is there."""
-        return repeated(self.visible(self.rows(session, pinned, number)))
+        return repeated(summed(self.visible(self.signed_rows(session, pinned, number)), skip=self._grows))
 
     def nothing_stored(self, session: SparkSession) -> DataFrame:
         """No rows, with the stored columns and the weight."""
@@ -286,9 +345,33 @@ class ViewStore:
         return f"{self.folder}/snapshot"
 
 
-def view_store(view: MaterializedDefinition, folder: str) -> ViewStore:
+def view_store(view: MaterializedDefinition, folder: str, recent: RecentBatches | None = None) -> ViewStore:
     """The storage of a view in a folder."""
-    return ViewStore(folder, view.stored, view.id, grows=view.stored_grows)
+    return ViewStore(folder, view.stored, view.id, grows=view.stored_grows, recent=recent)
+
+
+def frame_of(session: SparkSession, rows: Sequence[FewRows]) -> DataFrame:
+    """Rows of one or more batches, for Spark."""
+    # In one chunk: Spark reads no further than to an empty one, and says nothing.
+    table = pa.concat_tables([each.table for each in rows]).combine_chunks()
+    fields = [StructField(field.name, field.dataType) for field in rows[0].schema.fields]
+    return session.createDataFrame(table, StructType(fields))
+
+
+def _cut(field: StructField) -> Column:
+    """A column, without what is too long in its values."""
+    value = F.col(spark_identifier(field.name))
+    return F.substring(value, 1, SHORT + 1) if isinstance(field.dataType, StringType | BinaryType) else value
+
+
+def _is_cut(values: pa.ChunkedArray) -> bool:
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        longest = pc.max(pc.utf8_length(values)).as_py()
+    elif pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+        longest = pc.max(pc.binary_length(values)).as_py()
+    else:
+        return False
+    return longest is not None and longest > SHORT
 
 
 def each_once(signed: DataFrame) -> DataFrame:
@@ -301,6 +384,14 @@ def each_once(signed: DataFrame) -> DataFrame:
 def repeated(signed: DataFrame) -> DataFrame:
     """Rows as often as they are there."""
     return each_once(signed.where(F.col(WEIGHT) > 0)).drop(WEIGHT)
+
+
+def summed(signed: DataFrame, *, skip: bool = False) -> DataFrame:
+    """Each row once, with the sum of its weights. Rows that differ only in hidden columns may have come and gone."""
+    if skip:
+        return signed
+    names = [spark_identifier(name) for name in signed.columns if name != WEIGHT]
+    return signed.groupBy(*names).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
 
 
 def remove_folder(session: SparkSession, folder: str) -> None:
@@ -330,6 +421,8 @@ def _type(ddl: str) -> DataType:
 
 def _default(column: StoredColumn) -> Column:
     """The value of a column in rows that were stored before it came."""
+    if column.name == PRESENT:
+        return F.lit(True)
     if column.default is None:
         return F.lit(None).cast(_type(column.type))
     parsed = F.from_json(F.lit(f'{{"v": {column.default}}}'), StructType([StructField("v", _type(column.type))]))
@@ -355,12 +448,3 @@ def _metadata(ledger: Ledger | None, epoch: int) -> str:
         "definition": ledger.definition,
     }
     return orjson.dumps(found).decode()
-
-
-def _is_no_table(error: AnalysisException) -> bool:
-    """Whether Delta says that there is no table in a folder."""
-    return error.getCondition() in (
-        "DELTA_MISSING_DELTA_TABLE",
-        "DELTA_TABLE_ONLY_OPERATION",
-        "DELTA_PATH_DOES_NOT_EXIST",
-    )

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from pyspark.sql import SparkSession, functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.tasks import Ledger
 from headgate.processes import crash_point
 from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Limit, Upsert, Written
 from headgate.runtime.views.errors import NullAsserted, ViewOutgrown, ViewStorageGone
-from headgate.runtime.views.store import COMPACT_EVERY, LARGE_APART, WEIGHT, Head, ViewStore
+from headgate.runtime.views.store import COMPACT_EVERY, LARGE_APART, WEIGHT, Head, ViewStore, frame_of
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class ViewTarget:
         return limit
 
     def begin(self, epoch: int) -> Ledger | None:
+        """A new log has nothing that another writer could spoil, so that its first batch is the first to name the epoch."""
         session = self._session()
         head = self.store.head(session)
         if head is None:
@@ -63,12 +64,12 @@ class ViewTarget:
             if recorded is not None and recorded.number > 0:
                 raise ViewStorageGone(self._name, self.store.folder)
             self.store.create(session)
-        elif head.epoch > epoch:
+            return None
+        if head.epoch > epoch:
             raise self._fenced(head, epoch)
-        else:
-            self._check_definition(head)
-            self.store.adapt(session, head)
-        ledger = None if head is None or head.ledger is None else replace(head.ledger, epoch=epoch)
+        self._check_definition(head)
+        self.store.adapt(session, head)
+        ledger = None if head.ledger is None else replace(head.ledger, epoch=epoch)
         self.store.announce(session, ledger, epoch)
         return ledger
 
@@ -81,24 +82,42 @@ class ViewTarget:
         """The rows are computed and kept by Spark first: what was rejected must be stored before they can be seen."""
         assert not isinstance(changes, Upsert)
         rows = changes.rows if isinstance(changes, Diff) else changes.rows.withColumn(WEIGHT, F.lit(1))
-        session = rows.sparkSession
-        kept = rows.persist()
-        try:
-            count = kept.count()
+        session, written = rows.sparkSession, self.store.written(rows, batch.number)
+        few = self.store.few(written) if isinstance(changes, Diff) and changes.few else None
+        if few is None:
+            count, committed = self._write_many(written, batch, before_commit)
+        else:
             before_commit()
-            if self._is_there(session, batch):
-                return Written(0)
-            crash_point("in_write", batch.number)
-            ledger = Ledger(batch.task, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
-            self.store.append(kept.coalesce(1) if count <= ONE_FILE else kept, ledger, batch.epoch, self._fence)
-        finally:
-            kept.unpersist()
-        head = self.store.head(session)
-        if head is None or head.ledger != ledger:
-            raise self._fenced(head, batch.epoch)
+            count, committed = few.table.num_rows, self._commit(frame_of(session, [few]).coalesce(1), batch)
+        if committed:
+            self.store.remember(batch.number, few)
         if batch.number % COMPACT_EVERY == 0:
             self._tidy(session)
         return Written(count)
+
+    def _write_many(self, written: DataFrame, batch: Batch, before_commit: Callable[[], None]) -> tuple[int, bool]:
+        """Rows are kept by Spark while what was rejected is stored. Returns their number, and whether this call committed them."""
+        kept = written.persist()
+        try:
+            count = kept.count()
+            before_commit()
+            return count, self._commit(kept.coalesce(1) if count <= ONE_FILE else kept, batch)
+        finally:
+            kept.unpersist()
+
+    def _commit(self, written: DataFrame, batch: Batch) -> bool:
+        """Commit a batch, unless the log stands at its end already. The log is looked at behind the commit too: Delta drops a
+        batch in silence whose number is there."""
+        session = written.sparkSession
+        if self._is_there(session, batch):
+            return False
+        crash_point("in_write", batch.number)
+        ledger = Ledger(batch.task, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
+        self.store.append(written, ledger, self._fence)
+        head = self.store.head(session)
+        if head is None or head.ledger != ledger:
+            raise self._fenced(head, batch.epoch)
+        return True
 
     def _is_there(self, session: SparkSession, batch: Batch) -> bool:
         """Whether the log stands at the end of the batch. Raises Fenced if it does not stand at its start either."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from headgate.catalog.positions import KafkaPosition
+from headgate.catalog.positions import KafkaPosition, Position, Positions, lag
 from headgate.connectors.connections import Clients
 from headgate.plan.definitions import (
     MaterializedDefinition,
@@ -22,8 +23,10 @@ from headgate.runtime.ports import Append, Batch, Changes, Diff, Input, InputRan
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.task import Task
+from headgate.runtime.views.filling import FillingStore
 from headgate.runtime.views.log_input import Form, LogInput
-from headgate.runtime.views.store import WEIGHT, ViewStore, remove_folder, view_store
+from headgate.runtime.views.recent import RecentBatches
+from headgate.runtime.views.store import FEW, WEIGHT, ViewStore, remove_folder, view_store
 from headgate.runtime.views.target import NULL_FOUND, ViewTarget
 from headgate.schema.render import spark_identifier
 
@@ -36,20 +39,26 @@ class ViewFiles:
 
     address: str
     session: Callable[[], SparkSession]
+    recent: RecentBatches = field(default_factory=RecentBatches, compare=False)
 
     def folder(self, uuid: str, generation: int = 1) -> str:
         """The folder of one generation of a view, whose task is known by its uuid."""
         return f"{self.address.rstrip('/')}/{uuid}/{generation}"
 
-    def remove(self, uuid: str) -> None:
-        """Remove all generations of a view."""
-        remove_folder(self.session(), f"{self.address.rstrip('/')}/{uuid}")
+    def remove(self, uuid: str, generation: int | None = None) -> None:
+        """Remove one generation of a view, or by default all of them."""
+        whole = f"{self.address.rstrip('/')}/{uuid}"
+        remove_folder(self.session(), whole if generation is None else self.folder(uuid, generation))
 
 
 def log_input(view: MaterializedDefinition, files: ViewFiles, store: LedgerStore, form: Form, reader: str) -> LogInput:
     """The changes of a view for a task that reads it."""
-    folder = files.folder(store.task_uuid(view.id))
-    return LogInput(view, view_store(view, folder), lambda: store.ledger(view.id), form, reader)
+    uuid = store.task_uuid(view.id)
+    return LogInput(view, partial(_generation, view, files, uuid), lambda: store.ledger(view.id), form, reader)
+
+
+def _generation(view: MaterializedDefinition, files: ViewFiles, uuid: str, generation: int) -> ViewStore:
+    return view_store(view, files.folder(uuid, generation), files.recent)
 
 
 def view_task(
@@ -67,20 +76,49 @@ def view_task(
     None if nobody reads it."""
     uuid = store.task_uuid(definition.id)
     inputs = {each.id: _input(each, definition, clients, store, views, files) for each in definition.inputs}
-    stored = view_store(definition.view, views.folder(uuid))
+    generation, is_new = _generation_to_write(definition, store, views, uuid)
+    ledgers: LedgerStore = FillingStore(store, definition.id, partial(_ends, inputs)) if is_new else store
+    stored = _generation(definition.view, views, uuid, generation)
     target = ViewTarget(
         stored,
         definition.name,
-        f"{uuid}/1",
+        f"{uuid}/{generation}",
         views.session,
-        lambda: store.ledger(definition.id),
+        lambda: ledgers.ledger(definition.id),
         needed,
         definition.definition,
     )
     plan = ViewPlan(definition, stored, {id_: one for id_, one in inputs.items() if isinstance(one, LogInput)})
     return Task(
-        definition.id, definition.name, inputs, plan, target, store, begins_empty=True, guard=guard, on_notice=on_notice
-    )
+        definition.id, definition.name, inputs, plan, target, ledgers,
+        begins_empty=True, generation=generation, guard=guard, on_notice=on_notice,
+    )  # fmt: skip
+
+
+def _generation_to_write(
+    definition: ViewTaskDefinition, store: LedgerStore, views: ViewFiles, uuid: str
+) -> tuple[int, bool]:
+    """The generation of a view that its task keeps, and whether it is filled beside the one that readers see: the stored rows
+    are then those of another query. A generation that an earlier replacement has begun is left alone."""
+    shown = store.ledger(definition.id)
+    if shown is None or shown.definition.startswith(definition.query_name):
+        return 1 if shown is None else shown.generation, False
+    generation = shown.generation + 1
+    while True:
+        head = _generation(definition.view, views, uuid, generation).head(views.session())
+        if head is None or head.ledger is None or head.ledger.definition.startswith(definition.query_name):
+            return generation, True
+        generation += 1
+
+
+def _ends(inputs: Mapping[int, Input]) -> Positions:
+    """Where the inputs end now."""
+    ends: dict[int, Position] = {}
+    for id_, input_ in inputs.items():
+        end = input_.end() if isinstance(input_, KafkaInput) else input_.known_end
+        if end is not None:
+            ends[id_] = end
+    return ends
 
 
 def _input(
@@ -130,7 +168,16 @@ class ViewPlan:
             frames.close()
             for name in named:
                 session.catalog.dropTempView(name)
-        return Diff(self._asserted(rows), self._view.view.key)
+        return Diff(self._asserted(rows), self._view.view.key, self._is_small(batch))
+
+    def _is_small(self, batch: Batch) -> bool:
+        """Whether few rows are read of every input, so that few are likely to change."""
+        return all(
+            self._logs[id_].is_small(start, batch.end[id_])
+            if id_ in self._logs
+            else lag({id_: start}, {id_: batch.end[id_]}) <= FEW
+            for id_, start in batch.start.items()
+        )
 
     def _named(
         self, session: SparkSession, reads: Sequence[VersionRead], changes: Mapping[int, Changes], batch: Batch

@@ -9,6 +9,7 @@ from __future__ import annotations
 from headgate.errors import similar_names
 from headgate.testing.actions.elasticsearch import ACTIONS as _ELASTICSEARCH
 from headgate.testing.actions.engine import ACTIONS as _ENGINE
+from headgate.testing.actions.grpc_calls import ACTIONS as _GRPC
 from headgate.testing.actions.kafka_verify import ACTIONS as _KAFKA_VERIFY
 from headgate.testing.actions.kafka_write import ACTIONS as _KAFKA_WRITE
 from headgate.testing.actions.postgres import ACTIONS as _POSTGRES
@@ -17,7 +18,7 @@ from headgate.testing.context import Action, SpecContext
 from headgate.testing.errors import UnknownAction
 from headgate.testing.parse import ActionCall
 
-_ALL = (*_ELASTICSEARCH, *_ENGINE, *_KAFKA_VERIFY, *_KAFKA_WRITE, *_POSTGRES, *_REGISTRY)
+_ALL = (*_ELASTICSEARCH, *_ENGINE, *_GRPC, *_KAFKA_VERIFY, *_KAFKA_WRITE, *_POSTGRES, *_REGISTRY)
 
 ACTIONS: dict[str, Action] = {action.name: action for action in _ALL}
 

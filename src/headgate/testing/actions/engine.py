@@ -141,10 +141,6 @@ def _host(call: Invocation) -> dict[str, str]:
     return {} if host is None else {"Host": host}
 
 
-def grpc(call: Invocation, _: SpecContext) -> None:
-    raise call.wrong("is not supported yet")
-
-
 def _parts(lines: tuple[str, ...]) -> tuple[str | None, Json]:
     """What is sent and what is expected. A line of dashes stands between them."""
     dashes = (index for index, line in enumerate(lines) if line.strip() and not line.strip().strip("-"))
@@ -194,7 +190,6 @@ ACTIONS = (
     Action("file-append", append_file, required=("path",), body="required"),
     Action("headgate", headgate, options=None, positional=None, body="optional"),
     Action("http", http, options=("status", "token", "host"), positional=2, body="optional"),
-    Action("grpc", grpc, options=("json",), positional=1, body="optional"),
     Action("down", lambda call, context: context.world.stop_hard(call.positional[0]), positional=1, disrupts=True),
     Action("up", _start_service, positional=1, disrupts=True),
     Action("restart", lambda call, context: context.engine.restart(), disrupts=True),

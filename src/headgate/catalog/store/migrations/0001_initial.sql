@@ -196,3 +196,15 @@ CREATE TABLE leaving_views (
     uuid  TEXT    PRIMARY KEY,  -- of the view's task
     since INTEGER NOT NULL      -- when it was dropped
 );
+
+-- The gRPC message of each materialization ON DEMAND as clients last saw it, so that its fields keep their numbers.
+CREATE TABLE row_messages (
+    task INTEGER PRIMARY KEY,  -- the materialization
+    file BLOB    NOT NULL      -- a serialized FileDescriptorProto
+);
+
+-- The last event that each web hook has received. A hook is known by the hash of its address.
+CREATE TABLE web_hooks (
+    hook     TEXT    PRIMARY KEY,
+    sequence INTEGER NOT NULL
+);
