@@ -19,7 +19,13 @@ from headgate.registry.errors import (
     WrongCredentials,
 )
 from headgate.registry.schemas import Reference, Schema
-from headgate.resolve.stream_errors import InsertFollows, InsertTypeDiffers, RowUnwritable, SchemaGotOtherId
+from headgate.resolve.stream_errors import (
+    InsertFollows,
+    InsertTypeDiffers,
+    RowUnwritable,
+    SchemaGotOtherId,
+    SchemaIdUnknown,
+)
 from headgate.schema.errors import RecursiveSchema
 from tests.control.scripts import Shell
 
@@ -215,9 +221,23 @@ def test_planning_a_thousand_inserts_asks_nobody_outside(sql: Shell, monkeypatch
 def test_what_is_wrong_with_the_registry_is_told_apart(
     sql: Shell, monkeypatch: pytest.MonkeyPatch, error: RegistryError
 ) -> None:
+    sql.run("CREATE STREAM src (k int KEY, n int) WITH (kafka_topic = 'src', partitions = 1, format = 'avro')")
     monkeypatch.setattr(RegistryClient, "schema_by_id", _raising(error))
-    assert type(sql.failure(BY_ID.format(id=1, more=""))) is type(error)
+    for side in ("key", "value"):
+        declared = "v int" if side == "key" else "k int KEY"
+        given = f"kafka_topic = 't', partitions = 1, {side}_format = 'avro', {side}_schema_id = 1"
+        other = "value_format = 'json'" if side == "key" else "key_format = 'kafka'"
+        by_id = f"CREATE STREAM s ({declared}) WITH ({given}, {other})"
+        assert type(sql.failure(by_id)) is type(error)
+        assert type(sql.failure(f"CREATE STREAM t WITH ({side}_schema_id = 1) AS SELECT k, n FROM src")) is type(error)
     assert "t" not in sql.topics
+
+
+def test_the_id_of_a_schema_that_was_deleted_for_good_is_refused(sql: Shell) -> None:
+    id_ = sql.subject("given", ORDER.replace('"o"', '"deleted"'))
+    sql.registry.delete_subject("given")
+    sql.registry.delete_subject("given", permanent=True)
+    assert isinstance(sql.failure(BY_ID.format(id=id_, more="")), SchemaIdUnknown)
 
 
 def test_formats_are_written_in_any_case_and_a_schema_may_have_two_thousand_fields(sql: Shell) -> None:

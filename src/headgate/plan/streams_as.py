@@ -427,7 +427,8 @@ class _StreamPlanner:
     def _registry_format(self, statement: CreateStreamAs, side: StreamSide) -> RegistryFormat:
         given = statement.properties
         names = [s.full_name for s in (key_side(statement), value_side(statement)) if s.schema_id is None]
-        options = WriteFormatOptions()
+        # As in the schemas of declared columns: a column that OR REPLACE adds then fits earlier versions of the subject.
+        options = WriteFormatOptions(null_defaults=side.format == "avro" and side.schema_id is None)
         full = (side.full_name or streams.RECORD_NAMES[side.side]) if any(names) and side.schema_id is None else None
         if side.side == "KEY":
             options = replace(options, key_schema_id=side.schema_id, avro_key_fullname=full)

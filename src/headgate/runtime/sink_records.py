@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from headgate.plan.definitions import OLD, PRESENT, HeadersColumn, PartitionBy, RecordEncoding, SinkDefinition
 from headgate.runtime.formats.given_avro import in_jvm
+from headgate.runtime.formats.given_json import json_in_jvm
 from headgate.runtime.formats.given_writer import GivenWriter
 from headgate.runtime.formats.writers import RecordWriter, row_of
 from headgate.runtime.ports import SideWriter
@@ -104,7 +105,7 @@ class _Side:
     def __init__(self, name: str, encoding: RecordEncoding, *, old_rows: bool) -> None:
         self._name = name
         self._side, self._row = _written(encoding, old_rows=old_rows)
-        self._writer = _writer(self._side)
+        self._writer = side_writer(self._side)
 
     @property
     def can_reject(self) -> bool:
@@ -131,10 +132,11 @@ class _Side:
         return found
 
 
-def _writer(side: RecordEncoding) -> SideWriter:
+def side_writer(side: RecordEncoding) -> SideWriter:
+    """The writer of one side of a sink's records."""
     if not side.given:
         return RecordWriter(side)
-    return in_jvm(side) or GivenWriter(side)
+    return in_jvm(side) or json_in_jvm(side) or GivenWriter(side)
 
 
 def _written(side: RecordEncoding, *, old_rows: bool) -> tuple[RecordEncoding, dict[str, Column]]:

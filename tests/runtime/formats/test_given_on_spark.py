@@ -18,6 +18,7 @@ from headgate.runtime.formats.arrow_reader import arrow_type, stored
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.formats.given.writer import row_writer
 from headgate.runtime.formats.given_avro import GivenAvroWriter, in_jvm
+from headgate.runtime.formats.given_json import GivenJsonWriter, json_in_jvm
 from headgate.runtime.formats.given_writer import GivenWriter
 from headgate.runtime.formats.writers import row_of
 from headgate.schema.encodings import type_of_schema
@@ -129,6 +130,76 @@ def test_workers_write_messages_and_documents_as_python_does(session: SparkSessi
     expected = in_python(document, rows)
     assert [isinstance(one, str) for one in expected] == [False, True, True]
     assert on_spark(session, document, GivenWriter(document), rows) == expected
+
+
+PLAIN = {
+    "type": "object", "required": ["i", "e", "b"], "additionalProperties": False, "description": "a row", "properties": {
+        "extra": {"type": "string", "default": "x"},
+        "i": {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1, "description": "a number"},
+        "b": {"type": "integer", "default": 7}, "d": {"NULLABLE": "number"}, "t": {"NULLABLE": "string"},
+        "e": {"enum": ["A", "B"]}, "more": {"NULLABLE": "boolean"},
+        "rows": {"type": "array", "items": {"type": "object", "properties": {
+            "more": {"NULLABLE": "string"}, "x": {"NULLABLE": "integer"}}}},
+        "m": {"type": "object", "additionalProperties": {"type": ["integer", "null"]}},
+    },
+}  # fmt: skip
+NULLS = {
+    "null": '"type": ["null", "{}"]',
+    "choice": '"oneOf": [{{"type": "null"}}, {{"type": "{}"}}]',
+    "left out": '"type": "{}"',
+}
+
+
+def plain(how: str) -> RecordEncoding:
+    """A schema of types alone, whose properties without a value are all null, or are all left out."""
+    text = json.dumps(PLAIN)
+    for kind in ("number", "string", "boolean", "integer"):
+        text = text.replace(f'"NULLABLE": "{kind}"', NULLS[how].format(kind))
+    if how != "left out":
+        text = text.replace('"required": ["i", "e", "b"]', '"required": ["i", "e", "b", "rows", "m"]')
+    return side(text, SchemaFormat.JSON, {"extra", "more"})
+
+
+@pytest.mark.parametrize("how", NULLS)
+def test_the_jvm_and_python_write_the_same_documents(session: SparkSession, how: str) -> None:
+    made = plain(how)
+    good: dict[str, Any] = {"i": 1, "b": None, "d": None, "t": None, "e": "A", "rows": [{"x": None}, {"x": 1}], "m": {"k": None, "l": 2}}  # fmt: skip
+    bad: list[dict[str, Any]] = [{"i": None}, {"e": "C"}, {"e": None}, {"d": float("inf")}]
+    rows = [
+        good,
+        {**good, "b": 2**60, "d": -2.5, "t": 'ä"\n', "rows": [], "m": {}},
+        *({**good, **wrong} for wrong in bad),
+    ]
+    jvm = json_in_jvm(made)
+    assert isinstance(jvm, GivenJsonWriter)
+    found, expected = on_spark(session, made, jvm, rows), in_python(made, rows)
+    assert found[2:] == expected[2:] == ["$.i", "$.e", "$.e", "$.d"]
+    for ours, theirs in zip(found[:2], expected[:2], strict=True):
+        assert ours[:5] == theirs[:5]
+        assert json.loads(ours[5:]) == json.loads(theirs[5:])
+
+
+@pytest.mark.parametrize(
+    "property_",
+    [
+        {"type": "integer", "maximum": 10},
+        {"type": "string", "pattern": "a"},
+        {"type": "string", "format": "date-time"},
+        {"$ref": "#/definitions/x"},
+        {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        {"oneOf": [{"type": "null"}, {"type": "string"}, {"type": "integer"}]},
+    ],
+)
+def test_conditions_beyond_types_are_left_to_the_workers(property_: object) -> None:
+    document = {"type": "object", "properties": {"a": property_}, "definitions": {"x": {"type": "string"}}}
+    if "$ref" not in json.dumps(property_):
+        del document["definitions"]
+    assert json_in_jvm(side(json.dumps(document), SchemaFormat.JSON, set())) is None
+
+
+def test_properties_that_are_null_beside_others_that_are_left_out_are_left_to_the_workers() -> None:
+    document = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": ["string", "null"]}}}
+    assert json_in_jvm(side(json.dumps(document), SchemaFormat.JSON, set())) is None
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,16 @@ class GivenAvroWriter:
         return self._writer.encode(self._rewritten(row))
 
     def _rewritten(self, row: Mapping[str, Column]) -> Mapping[str, Column]:
-        known = {field.name: field.type for field in self._logical.fields}
-        return {
-            field.name: _field(field, None if field.name not in known else (row[field.name], known[field.name]))
-            for field in self._physical.fields
-        }
+        return rewritten(row, self._logical, self._physical)
+
+
+def rewritten(row: Mapping[str, Column], logical: Record, physical: Record) -> Mapping[str, Column]:
+    """The row with the fields of the schema, in its order and with its defaults."""
+    known = {field.name: field.type for field in logical.fields}
+    return {
+        field.name: _field(field, None if field.name not in known else (row[field.name], known[field.name]))
+        for field in physical.fields
+    }
 
 
 def in_jvm(side: RecordEncoding) -> GivenAvroWriter | None:
@@ -63,7 +68,7 @@ def in_jvm(side: RecordEncoding) -> GivenAvroWriter | None:
     physical = type_of_schema(written.format, written).type
     if not isinstance(physical, Record) or not _is_plain(load_tree(written.text)):
         return None
-    return GivenAvroWriter(side, physical) if _can_fill(side.record, physical) else None
+    return GivenAvroWriter(side, physical) if can_fill(side.record, physical) else None
 
 
 def _is_plain(node: tree.AvroType) -> bool:
@@ -88,7 +93,7 @@ def _is_plain(node: tree.AvroType) -> bool:
             return False
 
 
-def _can_fill(logical: Record, physical: Record) -> bool:
+def can_fill(logical: Record, physical: Record) -> bool:
     """Whether every field without a column, and every null that must not be written, has a value that is easy to write."""
     known = {field.name: field.type for field in logical.fields}
     return all(_can_fill_field(field, known.get(field.name)) for field in physical.fields)
@@ -103,7 +108,7 @@ def _can_fill_field(field: Field, column: Type | None) -> bool:
     while isinstance(inner, Array | Map) and isinstance(within, Array | Map):
         inner = inner.element if isinstance(inner, Array) else inner.value
         within = within.element if isinstance(within, Array) else within.value
-    return _can_fill(inner, within) if isinstance(inner, Record) and isinstance(within, Record) else True
+    return can_fill(inner, within) if isinstance(inner, Record) and isinstance(within, Record) else True
 
 
 def _field(field: Field, given: tuple[Column, Type] | None) -> Column:

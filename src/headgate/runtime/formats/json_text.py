@@ -50,10 +50,12 @@ def json_text(column: Column, type_: Type) -> Column:
             return F.when(column.isNotNull(), F.substring(whole, F.lit(6), F.length(whole) - 6))
 
 
-def json_object(fields: Sequence[tuple[Field, Column]]) -> Column:
-    """One JSON object of these fields, with a member for NULL too."""
+def json_object(fields: Sequence[tuple[Field, Column]], *, leave_out_nulls: bool = False) -> Column:
+    """One JSON object of these fields, with a member for NULL too, unless these are left out at every depth, which is only for
+    fields without json."""
     if not any(holds_json(field.type) for field, _ in fields):
-        return _written([(field.name, column, field.type) for field, column in fields])
+        named = [(field.name, column, field.type) for field, column in fields]
+        return _written(named, leave_out_nulls=leave_out_nulls)
     return F.concat(F.lit("{"), F.concat_ws(",", *_members(fields)), F.lit("}"))
 
 
@@ -76,9 +78,9 @@ def _or_null(column: Column, type_: Type) -> Column:
     return F.coalesce(json_text(column, type_), F.lit(_NULL))
 
 
-def _written(fields: Sequence[tuple[str, Column, Type]]) -> Column:
+def _written(fields: Sequence[tuple[str, Column, Type]], *, leave_out_nulls: bool = False) -> Column:
     ready = [_ready(column, type_).alias(name) for name, column, type_ in fields]
-    return F.to_json(F.struct(*ready), {"ignoreNullFields": "false"})
+    return F.to_json(F.struct(*ready), {"ignoreNullFields": "true" if leave_out_nulls else "false"})
 
 
 def _ready(column: Column, type_: Type) -> Column:
