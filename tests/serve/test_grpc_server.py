@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import grpc
@@ -24,7 +25,7 @@ from headgate.plan.target_definitions import OnDemandDefinition, TargetField, Va
 from headgate.runtime.on_demand_errors import RowDoesNotFit
 from headgate.schema import types as t
 from headgate.serve.grpc_server import DIAGNOSTIC, POSITION, SKIPPED, GrpcDoor, _pool
-from headgate.testing.actions.grpc_calls import Expected, _attempt
+from headgate.testing.actions.grpc_calls import Expected, _attempt, _comparable
 from headgate.testing.errors import Mismatch, StepFailed
 
 pytestmark = pytest.mark.unit
@@ -225,6 +226,10 @@ def test_the_action_compares_messages_in_any_order() -> None:
         for one in wrong:
             with pytest.raises(Mismatch):
                 _attempt(channel, TOKEN, ROWS, {}, one, 60)
+
+
+def test_the_action_compares_numbers_by_value() -> None:
+    assert _comparable({"a": 0.1, "b": [7.0, None], "c": None}) == {"a": Decimal("0.1"), "b": [7, None]}
 
 
 def test_the_action_compares_failures() -> None:

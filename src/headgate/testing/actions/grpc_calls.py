@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import grpc
@@ -57,7 +59,7 @@ def _expected(call: Invocation, lines: tuple[str, ...]) -> Expected:
     for line in lines:
         found = _CHECK.fullmatch(line.rstrip())
         if found is None:
-            messages.append(_without_nulls(read_json(line)))
+            messages.append(_comparable(read_json(line)))
         elif found[1].startswith("trailer "):
             trailers.append((found[1].removeprefix("trailer "), found[2]))
         else:
@@ -77,7 +79,7 @@ def _attempt(
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=GetMessageClass(method.output_type).FromString,
         )(message_from_json(method.input_type, sent), metadata=metadata, timeout=timeout)
-        messages = [_without_nulls(message_to_json(message)) for message in running]
+        messages = [_comparable(message_to_json(message)) for message in running]
     except grpc.RpcError as error:
         _check_failure(error, expected)
         return
@@ -148,13 +150,15 @@ def _in_order(files: list[pb.FileDescriptorProto]) -> Iterator[pb.FileDescriptor
         yield from add(file.name)
 
 
-def _without_nulls(value: Json) -> Json:
-    """A member that is null equals one that is absent."""
+def _comparable(value: Json) -> Json:
+    """A member that is null equals one that is absent, and a number is the one that its shortest text says."""
     match value:
         case dict():
-            return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+            return {name: _comparable(member) for name, member in value.items() if member is not None}
         case list():
-            return [_without_nulls(one) for one in value]
+            return [_comparable(one) for one in value]
+        case float() if math.isfinite(value):
+            return Decimal(repr(value))
         case _:
             return value
 
