@@ -73,8 +73,6 @@ _PROPERTIES = {
     "delta.logRetentionDuration": RETENTION,
     "delta.checkpointInterval": "20",
 }
-# Rows of the log are looked for by their batch, so that nothing need be known of other columns.
-_LOG_PROPERTIES = {**_PROPERTIES, "delta.dataSkippingStatsColumns": BATCH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ class ViewStore:
         """Make the log, unless it exists."""
         self._recent.forget(self.folder)
         listed = ", ".join(f"{spark_identifier(self._physical[c.name])} {c.type}" for c in self.columns)
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _LOG_PROPERTIES.items())
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
         session.sql(
             f"CREATE TABLE IF NOT EXISTS {_table(self._log)} ({listed}, {WEIGHT} BIGINT, {BATCH} BIGINT) USING delta "
             f"TBLPROPERTIES ({properties})"
