@@ -18,7 +18,7 @@ from headgate.runtime.ports import Append, Batch, Changes, Diff, InputRange, Led
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import SinkRejects
 from headgate.runtime.relations import RelationFrames
-from headgate.runtime.step import TargetStep, TopicParts, TopicRows
+from headgate.runtime.step import LogRows, TargetStep, TopicParts, TopicRows
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.targets.kafka_progress import ProgressTopic
 from headgate.runtime.targets.kafka_transactions import KafkaTransactions
@@ -52,8 +52,10 @@ def sink_task(
         assert views is not None, "a sink over a materialized view needs its storage"
         form: Form = "signed" if sink.old_rows else "rows"
         log = log_input(source, views, store, form, f'sink "{definition.name}"')
+        keyed = bool(definition.source_key) and form == "rows"
         return Task(
             definition.id, definition.name, {source.id: log}, plan, target, store,
+            step=TargetStep(LogRows(log), plan, TopicParts(target), on_notice) if keyed else None,
             rejects=SinkRejects(definition, log, target, files), guard=guard, on_notice=on_notice,
         )  # fmt: skip
     brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))

@@ -1,8 +1,9 @@
 """Bring a target in step with a plan that was replaced: write the difference between what it holds and what it should.
 
-The plan runs over all that its input still has, up to the ledger. Keys that the target holds and the input no longer has
-stay: nobody knows what the new query would give for them. They are deleted if all keys are written anew, because the target
-reads another source or its keys have other bytes. A large target is brought in step by several batches.
+The plan runs over all that its input still has, up to the ledger. Keys that the target holds and a topic no longer has stay:
+nobody knows what the new query would give for them. They are deleted if the input is a materialized view, which has all its rows,
+or if all keys are written anew, because the target reads another source or its keys have other bytes. A large target is brought
+in step by several batches.
 
 `TargetStep` does what is the same for all. What an input can give is a `StepInput`, and how a target writes a part a `StepTarget`.
 """
@@ -69,6 +70,10 @@ class StepInput(Protocol):
     @property
     def id(self) -> int:
         """The relation that is read."""
+
+    @property
+    def has_every_row(self) -> bool:
+        """Whether it has all rows of its relation, however old they are. A topic may have lost some to retention."""
 
     def end(self) -> Position: ...
 
@@ -144,7 +149,8 @@ class TargetStep:
         self, session: SparkSession, batch: Batch, written: str, before_commit: Callable[[], None] = lambda: None
     ) -> None:
         """Write the next part."""
-        anew = DefinitionName.of(written).keys != DefinitionName.of(self._plan.definition).keys
+        other_keys = DefinitionName.of(written).keys != DefinitionName.of(self._plan.definition).keys
+        anew = other_keys or self._input.has_every_row
         end = batch.end[self._input.id]
         if self._target.by_key:
             changes, read = self._input.whole(session, end)
@@ -160,6 +166,8 @@ class TargetStep:
 
 class TopicRows:
     """A topic as the input of a step."""
+
+    has_every_row = False
 
     def __init__(self, input_: KafkaInput) -> None:
         self._input = input_
@@ -198,6 +206,8 @@ class TopicRows:
 class LogRows:
     """A materialized view as the input of a step. Its rows are written by one batch: nobody knows how many there are, and a target
     that must hold them in memory takes them piece by piece."""
+
+    has_every_row = True
 
     def __init__(self, input_: LogInput) -> None:
         self._input = input_
