@@ -25,6 +25,7 @@ Found = TypeVar("Found")
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 0.5
+LONGEST_PAUSE_OF_SLOW = 2.0  # after an attempt that took long itself
 LAST = 15.0  # seconds that every attempt has at least, so that it fails with a reason and not for lack of time
 SETTLED = 5.0  # seconds without a change after which `--rewrite` takes a result as final
 
@@ -69,6 +70,7 @@ def until(
     seen: tuple[str, ...] | None = None
     since = time.monotonic()
     while not stop.is_set():
+        began = time.monotonic()
         try:
             # The last attempt has its full time, so that it fails with a reason.
             return attempt(Deadline(max(deadline.left, LAST)))
@@ -80,7 +82,9 @@ def until(
                 seen, since = actual, time.monotonic()
             if deadline.is_over or (settles and actual is not None and time.monotonic() - since > SETTLED):
                 raise
-        stop.wait(min(pause, deadline.left))
+        # A query that takes long keeps the processors from what it waits for, so that it pauses for as long as it ran.
+        took = min(time.monotonic() - began, LONGEST_PAUSE_OF_SLOW)
+        stop.wait(min(max(pause, took), deadline.left))
         pause = min(pause * 1.5, LONGEST_PAUSE)
     raise KeyboardInterrupt
 
