@@ -5,3 +5,8 @@ answer a statement, the same for both sides, and a result as text), ``client`` (
 as a child process), ``server`` (the API itself) and ``metrics`` (Prometheus). ``server`` and ``metrics`` import everything
 below them in the house; clients need only ``errors``.
 """
+
+import os
+
+# The engine only forks to run another program. gRPC would print a line about its handlers for each of them.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
