@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from headgate.catalog.store.sqlite import SqliteReader
@@ -110,9 +111,14 @@ def test_an_engine_told_to_stop_neither_loses_nor_doubles(world: World, tmp_path
         stopped = _progress(project)
         with start_engine(project, environment=environment):
             assert eventually(lambda: _progress(project) > stopped, A_START)
-    with start_engine(project, environment=environment):
+    with start_engine(project, environment=environment) as engine:
         wanted = set(range(int(CHEAP), flow.sent))
         came = orders.arrived(wanted, A_START)
+        # As a service manager does: the signal goes to every process, and Spark ends by it before the engine does.
+        process = psutil.Process(engine.pid)
+        for one in (*process.children(), process):
+            one.terminate()
+        assert eventually(lambda: not engine.is_running, A_START)
     assert came.keys() == wanted
     assert set(came.values()) == {1}
 

@@ -69,6 +69,7 @@ def serve(project: Path, port: int | None, grpc_port: int | None, world_folder: 
         opened = worlds.project(folder, settings.world_folder(folder))
         spark_died = EngineServer(folder, settings, opened).run(bound)
     if spark_died:
+        log.info("the engine starts again, because Spark has died")
         replace_process((*HEADGATE, *sys.argv[1:]))
 
 
@@ -130,6 +131,7 @@ class EngineServer:
         )
         self._views = f"{settings.warehouse_address(home).rstrip('/')}/views"
         self._spark_died = threading.Event()
+        self._told_to_end = threading.Event()  # by a signal
         self._token = secrets.token_urlsafe(32)
         self._url = self._grpc = ""
         self._api = HttpApi(self._open(project), self._token, hosts=settings.hosts)
@@ -159,11 +161,12 @@ class EngineServer:
     def run(self, bound: socket.socket) -> bool:
         """Serve until ``stop`` or a signal, then close everything.
 
-        Returns True if Spark has died. Then the process must start again, because a Python process cannot start a second
-        Spark. Nothing is lost: the state of the engine is in the catalog and the ledgers.
+        Returns True if Spark has died by itself. Then the process must start again, because a Python process cannot start a
+        second Spark. Nothing is lost: the state of the engine is in the catalog and the ledgers. A service manager sends its
+        signal to all processes of a service: Spark may end by it first, and the engine must end all the same.
         """
         for one in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(one, lambda *_: self.stop())
+            signal.signal(one, lambda *_: self._end())
         self._api.engine.start()
         try:
             self._url = f"http://{LOOPBACK}:{bound.getsockname()[1]}"
@@ -178,7 +181,11 @@ class EngineServer:
             log.info("stopping: tasks finish their batches")
         finally:
             self._close()
-        return self._spark_died.is_set()
+        return self._spark_died.is_set() and not self._told_to_end.is_set()
+
+    def _end(self) -> None:
+        self._told_to_end.set()
+        self.stop()
 
     def _listen_for_grpc(self) -> int:
         port = self._settings.grpc_port
@@ -188,7 +195,7 @@ class EngineServer:
             raise EnginePortTaken(port) from error
 
     def _on_spark_death(self) -> None:
-        log.error("Spark has died, the engine starts again")
+        log.error("Spark has died")
         self._spark_died.set()
         self.stop()
 
