@@ -3,6 +3,9 @@
 `python -m bench.by_hand fill BROKERS TOPIC SCHEMA_ID RECORDS`   writes orders into a topic, in the registry's frame
 `python -m bench.by_hand run BROKERS TOPIC OUT CHECKPOINT`       reads them to the end, filters, projects, writes
 
+`python -m bench.by_hand groups BROKERS TOPIC GROUPS CHECKPOINT`  counts and sums them by group; prints the seconds it took
+`python -m bench.by_hand parquet BROKERS TOPIC FOLDER`           writes the last of each key as Parquet; prints the bytes
+
 `run-tuned` does the same with Headgate's client settings. `run` prints a line of JSON when a micro-batch is over: its rows, the clock, and the CPU seconds of JVM and Python so far.
 The schema is fixed when the job is written, every malformed record fails it, and nothing is looked up.
 """
@@ -10,11 +13,14 @@ The schema is fixed when the job is written, every malformed record fails it, an
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+from pathlib import Path
 
-from pyspark.sql import Column, SparkSession, functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.processes import cpu_seconds
 from headgate.embedded.spark import open_spark
@@ -50,15 +56,19 @@ PER_BATCH = 500_000  # as Headgate's own limit
 
 
 def fill(session: SparkSession, brokers: str, topic: str, schema_id: int, records: int) -> None:
-    order = F.struct(
+    value = F.concat(frame(schema_id), to_avro(F.struct("id", "item", "price", "sent"), ORDER))
+    rows = orders(session, records).select(F.col("id").cast("string").alias("key"), value.alias("value"))
+    rows.write.mode("append").format("kafka").options(**{"kafka.bootstrap.servers": brokers, "topic": topic}).save()
+
+
+def orders(session: SparkSession, records: int) -> DataFrame:
+    """The same in every run."""
+    return session.range(0, records, 1, 8).select(
         F.col("id"),
         F.concat(F.lit("item number "), F.col("id").cast("string")).alias("item"),
         (F.col("id") % 1000).cast("double").alias("price"),
         F.lit(0.0).alias("sent"),
     )
-    value = F.concat(_frame(schema_id), to_avro(order, ORDER))
-    rows = session.range(0, records, 1, 8).select(F.col("id").cast("string").alias("key"), value.alias("value"))
-    rows.write.mode("append").format("kafka").options(**{"kafka.bootstrap.servers": brokers, "topic": topic}).save()
 
 
 def run(
@@ -70,13 +80,9 @@ def run(
     settings: tuple[Settings, Settings] = ({}, {}),
 ) -> None:
     """``settings`` are those of the reader and of the writer."""
-    reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", brokers).options(**settings[0])
-    reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
-    records = reader.option("maxOffsetsPerTrigger", str(PER_BATCH)).load()
-    orders = records.select(from_avro(F.expr("substring(value, 6)"), ORDER, {"mode": "FAILFAST"}).alias("o"))
-    dear = orders.select("o.*").where("price >= 100")
+    dear = _orders(session, brokers, topic, settings[0]).where("price >= 100")
     dear = dear.select("sent", "id", F.upper("item").alias("what"), "price")
-    written = dear.select(F.concat(_frame(1), to_avro(F.struct("*"), DEAR)).alias("value"))
+    written = dear.select(F.concat(frame(1), to_avro(F.struct("*"), DEAR)).alias("value"))
     writer = written.writeStream.format("kafka").option("kafka.bootstrap.servers", brokers)
     writer = (
         writer.options(**settings[1])
@@ -84,15 +90,56 @@ def run(
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
     )
-    query, told = writer.start(), 0
+    print_progress(writer.start())
+
+
+def print_progress(query: StreamingQuery) -> None:
+    """A line for every micro-batch, until the query ends. Raises what it failed with."""
+    told = 0
     while query.isActive or told < len(query.recentProgress):
         for progress in query.recentProgress[told:]:
             told += 1
             print(json.dumps([progress.numInputRows, time.monotonic(), cpu_seconds()]), flush=True)
         time.sleep(0.05)
+    query.awaitTermination()
 
 
-def _frame(schema_id: int) -> Column:
+def _orders(session: SparkSession, brokers: str, topic: str, settings: Settings) -> DataFrame:
+    reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", brokers).options(**settings)
+    reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
+    records = reader.option("maxOffsetsPerTrigger", str(PER_BATCH)).load()
+    return records.select(_decoded("o")).select("o.*")
+
+
+def _decoded(name: str) -> Column:
+    return from_avro(F.expr("substring(value, 6)"), ORDER, {"mode": "FAILFAST"}).alias(name)
+
+
+def groups(session: SparkSession, brokers: str, topic: str, count: int, checkpoint: str) -> None:
+    """A partition of the state for each core is what suits a machine of few cores best; the default are 200."""
+    session.conf.set("spark.sql.shuffle.partitions", str(os.cpu_count()))
+    store = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    session.conf.set("spark.sql.streaming.stateStore.providerClass", store)
+    session.range(1).count()  # the session is warm, as ours is
+    began = time.monotonic()
+    orders = _orders(session, brokers, topic, READER)
+    grouped = orders.groupBy((F.col("id") % count).alias("g")).agg(F.count("*").alias("n"), F.sum("id").alias("total"))
+    writer = grouped.writeStream.format("noop").outputMode("update").option("checkpointLocation", checkpoint)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    print(time.monotonic() - began, flush=True)
+
+
+def parquet(session: SparkSession, brokers: str, topic: str, folder: str) -> None:
+    """In one file, as a view of this size is compacted."""
+    reader = session.read.format("kafka").option("kafka.bootstrap.servers", brokers).options(**READER)
+    records = reader.option("subscribe", topic).load()
+    last = records.groupBy("key").agg(F.max_by("value", F.struct("timestamp", "offset")).alias("value"))
+    rows = last.select(F.col("key").cast("string").alias("k"), _decoded("o")).select("k", "o.*")
+    rows.coalesce(1).write.parquet(folder)
+    print(sum(file.stat().st_size for file in Path(folder).glob("*.parquet")), flush=True)
+
+
+def frame(schema_id: int) -> Column:
     return F.lit(b"\x00" + schema_id.to_bytes(4, "big"))
 
 
@@ -102,6 +149,11 @@ def main(what: str, *arguments: str) -> None:
         if what == "fill":
             brokers, topic, schema_id, records = arguments
             fill(session, brokers, topic, int(schema_id), int(records))
+        elif what == "groups":
+            brokers, topic, count, checkpoint = arguments
+            groups(session, brokers, topic, int(count), checkpoint)
+        elif what == "parquet":
+            parquet(session, *arguments)
         else:
             brokers, topic, out, checkpoint = arguments
             run(session, brokers, topic, out, checkpoint, (READER, WRITER) if what == "run-tuned" else ({}, {}))

@@ -19,7 +19,8 @@ from headgate.catalog.changes import Change, ObjectCreated
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve
 from headgate.catalog.objects import Column, Dependency, Growth, Object
-from headgate.catalog.store.sqlite import SqliteReader, SqliteStore, utc_now
+from headgate.catalog.store.reader import SqliteReader
+from headgate.catalog.store.sqlite import SqliteStore, utc_now
 from headgate.schema.parse import parse_type
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier

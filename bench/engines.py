@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from bench.by_hand import ORDER
 from bench.processes import cpu_seconds
-from headgate.catalog.store.sqlite import SqliteReader
+from headgate.catalog.store.reader import SqliteReader
 from headgate.catalog.tasks import TaskStatus
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient

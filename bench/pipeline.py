@@ -21,7 +21,7 @@ from pathlib import Path
 from bench.engines import TIMEOUT, Site, execute, open_site
 from bench.figures import Report, Row, Size, wanted_records
 from bench.processes import cpu_seconds, memory
-from headgate.catalog.store.sqlite import SqliteReader
+from headgate.catalog.store.reader import SqliteReader
 from headgate.catalog.tasks import TaskStatus
 from headgate.processes import program_environment
 from headgate.serve.client import EngineProcess
@@ -106,7 +106,7 @@ class Bench:
 
     def fill(self, topic: str, records: int) -> None:
         self._site.create_topic(topic, PARTITIONS)
-        _by_hand("fill", self._site.brokers, topic, str(self._site.register(topic)), str(records))
+        program("bench.by_hand", "fill", self._site.brokers, topic, str(self._site.register(topic)), str(records))
 
     def _by_headgate(self) -> tuple[list[Course], Course]:
         """All of the records three times, and before them a tenth, by one engine."""
@@ -116,17 +116,7 @@ class Bench:
 
     def follow(self, engine: EngineProcess, topic: str, name: str, format_: str = "AVRO", comments: str = "") -> Course:
         execute(engine, (READ + comments + WRITE).format(topic=topic, name=name, format=format_))
-        course = Course()
-        with SqliteReader(engine.project / ".headgate" / "catalog.db") as reader:
-            sink = next(o.id for o in reader.load().objects.values() if o.name == f"{name}_sink")
-            deadline = time.monotonic() + TIMEOUT
-            while not _over(course, status := _status(reader, sink)):
-                assert time.monotonic() < deadline, status
-                assert status is None or status.error is None, status
-                if status is not None and status.rows > (course.points[-1].rows if course.points else 0):
-                    course.points.append(Point(status.rows, time.monotonic(), cpu_seconds(engine.pid)))
-                course.memory = max(course.memory, memory(engine.pid))
-                time.sleep(0.2)
+        course = to_the_end(engine, f"{name}_sink")
         execute(engine, f"DROP SOURCE {name} CASCADE;")
         return course
 
@@ -134,17 +124,39 @@ class Bench:
         """``tuned``: with Headgate's client settings instead of the defaults."""
         self._site.create_topic(out, PARTITIONS)
         what = "run-tuned" if tuned else "run"
-        printed = _by_hand(what, self._site.brokers, topic, out, str(self._site.folder / f"checkpoint-{out}"))
-        course, rows = Course(), 0
-        for line in printed.splitlines():
-            read, at, cpu = json.loads(line)
-            rows += int(read)
-            course.points.append(Point(rows, at, cpu))
-        return course
+        checkpoint = str(self._site.folder / f"checkpoint-{out}")
+        return printed_course(program("bench.by_hand", what, self._site.brokers, topic, out, checkpoint))
 
 
-def _by_hand(*arguments: str) -> str:
-    command = (sys.executable, "-m", "bench.by_hand", *arguments)
+def to_the_end(engine: EngineProcess, task: str) -> Course:
+    """Follow the task of this name until it has read all there is."""
+    course = Course()
+    with SqliteReader(engine.project / ".headgate" / "catalog.db") as reader:
+        id_ = next(o.id for o in reader.load().objects.values() if o.name == task)
+        deadline = time.monotonic() + TIMEOUT
+        while not _over(course, status := _status(reader, id_)):
+            assert time.monotonic() < deadline, status
+            assert status is None or status.error is None, status
+            if status is not None and status.rows > (course.points[-1].rows if course.points else 0):
+                course.points.append(Point(status.rows, time.monotonic(), cpu_seconds(engine.pid)))
+            course.memory = max(course.memory, memory(engine.pid))
+            time.sleep(0.2)
+    return course
+
+
+def printed_course(printed: str) -> Course:
+    """What a program has printed of its micro-batches."""
+    course, rows = Course(), 0
+    for line in printed.splitlines():
+        read, at, cpu = json.loads(line)
+        rows += int(read)
+        course.points.append(Point(rows, at, cpu))
+    return course
+
+
+def program(module: str, *arguments: str) -> str:
+    """Run a module of the benchmarks as a program of its own. Returns what it prints."""
+    command = (sys.executable, "-m", module, *arguments)
     done = subprocess.run(
         command,
         check=True,

@@ -106,7 +106,7 @@ class Tasks:
         topics = self._site.topics("keyed", 1)
         key_id = self._site.register("keyed0", '"long"', "key")
         with self._site.engine("keyed") as engine:
-            execute(engine, KEYED.format(name="keyed0", options=""))
+            execute(engine, KEYED.format(name="keyed0", options=" WITH (LATENCY = 'micro-batch')"))
             wait_until_running(engine, 1)
             yield from self._alone("the same with an upsert source and sink", topics, KEYED_P50, key_id)
 
@@ -145,12 +145,11 @@ class Tasks:
         yield Row("the same, cores used", f"{cores:.2f} cores")
 
     def _change(self, engine: EngineProcess, topics: dict[str, int]) -> Iterator[Row]:
-        """Ten tasks with a record a second each; one more gets records with a new field."""
+        """Ten tasks with a record a second each; one more gets records with a new field. The first change of an engine is told by
+        itself: Java then runs code for the first time that it has compiled by the next one."""
         names = list(topics)[-1:]
         others = {name: topics[name] for name in list(topics)[: min(10, len(topics) - 1)]}
-        changes = self._rounds
-        before: list[float] = []
-        after: list[float] = []
+        changes = self._rounds + 1
         receiver = Receiver(self._site.brokers, [f"{name}_out" for name in others])
         receiver.start()
         span = 10.0
@@ -169,14 +168,20 @@ class Tasks:
             time.sleep(span)
         sender.join()
         receiver.finish(20)
-        for moment in at:
-            before.extend(had - sent for sent, had in receiver.seen if moment - span - 5 <= sent < moment - 5)
-            after.extend(had - sent for sent, had in receiver.seen if moment - 5 <= sent < moment + 5)
-        p95 = [statistics.quantiles(times, n=20)[-1] for times in (before, after)]
+        what = f"p95 of {len(others)} tasks in the 10 s around a schema change of another"
+        before, after = _around(receiver.seen, at[1:], span)
+        ratio = after / before
         yield Row(
-            f"p95 of {len(others)} tasks in the 10 s around a schema change of another, {changes} times", f"{p95[1]:.2f} s",
-            f"{p95[0]:.2f} s before it", p95[1] / p95[0], f"at most {BESIDE_CHANGE}", p95[1] / p95[0] <= BESIDE_CHANGE,
+            f"{what}, {changes - 1} times", f"{after:.2f} s", f"{before:.2f} s before it", ratio,
+            f"at most {BESIDE_CHANGE}", ratio <= BESIDE_CHANGE,
         )  # fmt: skip
+        before, after = _around(receiver.seen, at[:1], span)
+        yield Row(
+            "the same around the first change of the engine",
+            f"{after:.2f} s",
+            f"{before:.2f} s before it",
+            after / before,
+        )
 
     def _send_new_version(self, topic: str, number: int) -> None:
         order = json.loads(ORDER)
@@ -239,6 +244,13 @@ class Spread(tuple[float, float]):
     def of(found: Sequence[Latency]) -> Spread:
         times = [each.took for each in found]
         return Spread((statistics.median(times), statistics.quantiles(times, n=20)[-1]))
+
+
+def _around(seen: Sequence[tuple[float, float]], at: Sequence[float], span: float) -> tuple[float, float]:
+    """The p95 of what was sent in the seconds before each moment, and of what was sent around it."""
+    before = [had - sent for sent, had in seen for moment in at if moment - span - 5 <= sent < moment - 5]
+    around = [had - sent for sent, had in seen for moment in at if moment - span / 2 <= sent < moment + span / 2]
+    return statistics.quantiles(before, n=20)[-1], statistics.quantiles(around, n=20)[-1]
 
 
 def _batches(engine: EngineProcess) -> int:
