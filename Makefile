@@ -6,10 +6,10 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help python setup demo test unit soak timings check format bench docs lock
+.PHONY: help python setup demo test unit soak timings check format bench bench-peers docs lock
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
 setup: python ## .venv with the command .venv/bin/headgate, and the jars
 	@$(PYTHON) tools/setup.py
@@ -31,7 +31,7 @@ unit: setup ## the tests that need neither Java nor a service
 soak: setup ## long rounds of kills, schema changes, random schemas and records
 	HEADGATE_KILLS=20 HEADGATE_CYCLES=300 HEADGATE_SCHEMA_CHANGES=40 HEADGATE_CLUSTER_ROUNDS=20 HEADGATE_EXAMPLES=10 HEADGATE_APICURIO=full \
 		HEADGATE_BAD_RECORDS=500000 \
-		$(BIN)/pytest -m soak --override-ini timeout=3600
+		$(BIN)/pytest -m "soak or long" --override-ini timeout=3600
 
 timings: setup ## every test, and what each module takes into tests/timings.txt
 	@$(BIN)/python tools/run_tests.py --timings
@@ -49,6 +49,9 @@ format: setup ## write the code in the house's format
 
 bench: setup ## ratios against peers measured in the same run
 	$(BIN)/python -m bench
+
+bench-peers: setup ## Headgate beside Flink SQL and Debezium's JDBC sink, which it downloads (500 MB)
+	$(BIN)/python -m bench.peers
 
 docs: setup ## the documentation, warnings as errors
 	$(BIN)/python -m tools.generate_docs --check

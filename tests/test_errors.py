@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from headgate.errors import (
+    Diagnostic,
     ErrorGroup,
     HeadgateError,
     InternalError,
@@ -178,3 +179,13 @@ def test_a_family_has_no_code_and_a_failure_keeps_its_own() -> None:
 
     assert (Family.code, One.code, One.retryable) == ("", "TST-0006", True)
     assert One().at(None).diagnostic().as_json() == {"code": "TST-0006", "message": "one"}
+
+
+def test_lines_of_a_detail_stand_below_each_other() -> None:
+    shown = Diagnostic("PLN-0001", "no", "columns | schema\na text  | a integer", "Change it.")
+    assert shown.render() == (
+        "error PLN-0001: no\n"
+        "detail: columns | schema\n"
+        "        a text  | a integer\n"
+        "hint: Change it."
+    )  # fmt: skip

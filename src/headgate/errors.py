@@ -14,7 +14,7 @@ has to parse a message:
 
 Messages are lower case, one line, without a full stop; details and hints are whole sentences. "could not" means that
 a retry may help, "cannot" that it never will. Values from records never appear in any of them. Every error pickles,
-because errors cross process borders in Spark.
+because errors travel between the processes of Spark.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ class Span:
 
     start: int
     end: int
+
+    def __deepcopy__(self, _memo: object) -> Span:
+        return self  # as `Notes`: it is noted at the nodes of a query, which sqlglot copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ class Diagnostic:
         if self.excerpt is not None:
             parts.append(self.excerpt)
         if self.detail:
-            parts.append(f"detail: {self.detail}")
+            # Tables of several lines stay in their columns.
+            parts.append("detail: " + self.detail.replace("\n", "\n" + " " * len("detail: ")))
         if self.hint:
             parts.append(f"hint: {self.hint}")
         return "\n".join(parts)
@@ -133,7 +137,7 @@ _TEMPLATE = _Template()
 
 @dataclass_transform(eq_default=False)
 class HeadgateError(Exception):
-    """Every error that a user can meet.
+    """Base class of every error that a user can see.
 
     A subclass with a ``code`` is one failure; a subclass without is a family. Annotations become fields, as in a
     dataclass. Equality stays identity: two failures are two failures. The templates may name fields and properties.
@@ -177,7 +181,7 @@ class HeadgateError(Exception):
 
     def at(self, span: Span | None) -> Self:
         """The same error, pointing at a part of the statement. A span that is already set stays: inner code knows
-        better."""
+        the place more exactly."""
         if self.span is None:
             self.span = span
         return self
@@ -203,7 +207,7 @@ def _rebuild(cls: type[HeadgateError], values: dict[str, Any], span: Span | None
 
 
 class InternalError(HeadgateError, code="INT-0001"):
-    """Headgate met a state that no input may cause: this is a bug."""
+    """Headgate is in a state that no input should cause. This is a bug."""
 
     what: str
     MESSAGE = "internal error: {what}"
@@ -244,7 +248,7 @@ def raise_all(errors: Iterable[HeadgateError]) -> None:
 
 
 def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """The candidates that a person who wrote ``name`` may have meant, best first."""
+    """The candidates that are most similar to ``name``, the most similar one first."""
     by_folded: dict[str, str] = {}
     for candidate in candidates:
         by_folded.setdefault(candidate.casefold(), candidate)
@@ -281,7 +285,7 @@ def locate(source: str, span: Span) -> tuple[int, int, str]:
 
 
 def _window(text: str, offset: int, width: int = 160) -> tuple[str, int]:
-    """A long line is cut to a window around the offset, so that an error never prints a megabyte."""
+    """Cut a long line to a window around the offset, so that an error never prints a megabyte."""
     if len(text) <= width:
         return text, offset
     left = max(0, min(offset - width // 2, len(text) - width))

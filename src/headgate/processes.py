@@ -1,10 +1,9 @@
 """Child processes: the environment that lets one import this package, killing one with all its descendants, and the end
-of its log. And the named places at which a test kills this process."""
+of its log."""
 
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -62,20 +61,3 @@ def last_lines(path: Path, most: int = 20) -> tuple[str, ...]:
     except OSError:
         return ()
     return tuple(line[:LINE_WIDTH] for line in text.splitlines() if line.strip())[-most:]
-
-
-# A test kills the engine for certain with `HEADGATE_CRASH_AT=after_write:3`. The number is that of the batch. The points are
-# `after_choose`, `after_mark`, `in_write` (a part of the rows is written), `after_write` (the target has all, the ledger has not
-# moved), `after_collect`, `after_merge` and `before_commit` (in the transaction of a table), `after_quarantine` (many bad records are in their folder, which no commit names yet) and `after_commit`.
-CRASH_VARIABLE = "HEADGATE_CRASH_AT"
-
-
-def is_armed(point: str, number: int) -> bool:
-    """Whether the environment asks for a crash at this point of this batch."""
-    return os.environ.get(CRASH_VARIABLE) == f"{point}:{number}"
-
-
-def crash_point(point: str, number: int) -> None:
-    """Kill this process if it is to crash here. Nothing is cleaned up, as with a power cut."""
-    if is_armed(point, number):
-        os.kill(os.getpid(), signal.SIGKILL)

@@ -10,7 +10,9 @@ from bench.compatibility import ours
 from bench.disagreements import Disagreement, Reason
 from bench.figures import compared, shown
 from bench.mappers import schema_of
+from bench.materializations import documents
 from bench.pairs import TextPair, pairs
+from bench.rows_by_hand import NAMES
 from headgate.schema.formats.avro import from_avro
 from headgate.schema.types import Record
 from headgate.schema.written import SchemaFormat
@@ -31,7 +33,14 @@ def test_a_small_run_gives_rows(name: str) -> None:
 
 
 def test_every_figure_that_is_promised_has_a_benchmark() -> None:
-    assert set(BENCHMARKS) >= {*WITHOUT_SERVICES, "registry", "world"}
+    assert set(BENCHMARKS) >= {*WITHOUT_SERVICES, "registry", "world", "views", "materializations"}
+
+
+def test_documents_have_the_columns_of_the_table_and_keys_of_their_own() -> None:
+    found = list(documents(200))
+    assert {tuple(one) for one in found} == {NAMES}
+    assert len({one["id"] for one in found}) == 200
+    assert found == list(documents(200))
 
 
 def test_the_command_prints_a_table() -> None:

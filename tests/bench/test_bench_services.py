@@ -32,3 +32,11 @@ def test_every_disagreement_with_apicurio_is_explained() -> None:
     assert [row.kept for row in report.rows] == [True, True]
     assert all(row.ratio is not None and row.ratio > 0.3 for row in report.rows)
     assert any("it refuses" in note for note in report.notes)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_tables_indexes_and_rows_on_demand_are_measured_beside_their_peers() -> None:
+    report = BENCHMARKS["materializations"]("small")
+    assert [row.promised for row in report.rows].count("–") == 1
+    assert all(row.ratio is not None and row.ratio > 0 for row in report.rows)

@@ -176,4 +176,6 @@ def _redefinitions(draw: st.DrawFn, catalog: Catalog, target: Object) -> Change:
     typed = tuple(d for d in target.dependencies if d.use is DependencyKind.TYPE)  # its columns may mention them
     dependencies = (*draw(_dependencies(catalog)), *typed)
     columns = draw(_evolved(catalog, target))
-    return DefinitionChanged(target.id, draw(texts), draw(definitions), dependencies, columns, target.growth)
+    return DefinitionChanged(
+        target.id, draw(texts), draw(definitions), dependencies, columns, target.growth, fills=draw(st.booleans())
+    )

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.unit
 COLUMNS_OF = {
     "objects": "id database schema name kind created comment",
     "dependencies": "object depends_on kind",
-    "tasks": "name kind state error batch rows skipped lag since notice",
+    "tasks": "name kind state error batch rows skipped lag stored_bytes since notice",
     "events": "time object event detail",
     "history": "time object change cause position statement",
     "quarantine": "object task topic partition offset time schema_id path expected reason raw position",
@@ -191,12 +191,14 @@ def test_tasks_show_what_was_reported_or_what_is_wanted(store: SqliteStore) -> N
     first, second, third = (add(store, Kind.SINK, name) for name in ("a", "b", "c"))
     add(store, Kind.VIEW, "not_a_task")
     commit(store, TaskStateSet(second, DesiredTaskState.PAUSED))
-    store.report(TaskStatus(third, State.HALTED, NOW, "RUN-0007: cannot decode", 3, 10, 1, 5, notice="told"))
+    store.report(
+        TaskStatus(third, State.HALTED, NOW, "RUN-0007: cannot decode", 3, 10, 1, 5, notice="told", stored_bytes=7)
+    )
     assert first < second < third
     assert rows(store, "headgate_catalog.tasks") == [
-        ("a", "sink", "starting", None, None, 0, 0, None, NOW, None),
-        ("b", "sink", "disabled", None, None, 0, 0, None, NOW, None),
-        ("c", "sink", "halted", "RUN-0007: cannot decode", 3, 10, 1, 5, NOW, "told"),
+        ("a", "sink", "starting", None, None, 0, 0, None, None, NOW, None),
+        ("b", "sink", "disabled", None, None, 0, 0, None, None, NOW, None),
+        ("c", "sink", "halted", "RUN-0007: cannot decode", 3, 10, 1, 5, 7, NOW, "told"),
     ]
 
 

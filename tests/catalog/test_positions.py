@@ -18,6 +18,7 @@ POSITIONS: st.SearchStrategy[p.Position] = st.one_of(
     st.builds(p.LogPosition, NUMBERS, NUMBERS, NUMBERS),
     st.builds(p.LsnPosition, st.text(), NUMBERS, st.none() | st.tuples(st.text(), st.text())),
     st.builds(p.SequencePosition, st.text(), NUMBERS),
+    st.builds(p.ClockPosition, NUMBERS),
 )
 RECORDS: st.SearchStrategy[p.RecordPosition] = st.one_of(
     st.builds(p.KafkaRecord, st.text(), NUMBERS, NUMBERS, st.none() | st.text()),
@@ -56,6 +57,7 @@ def test_json_names_the_kind() -> None:
         (p.LogPosition(1, 1, 4), p.LogPosition(1, 1, 6), 2),
         (p.LsnPosition("s", 10), p.LsnPosition("s", 15), 5),
         (p.SequencePosition("m", 1), p.SequencePosition("m", 3), 2),
+        (p.ClockPosition(1), p.ClockPosition(3), 0),
     ],
 )
 def test_the_lag_counts_what_lies_between(start: p.Position, end: p.Position, distance: int) -> None:
@@ -80,6 +82,7 @@ def test_positions_of_two_kinds_are_not_compared() -> None:
         (p.LogPosition(1, 1, 4), p.LogPosition(1, 1, 4), True),
         (p.LsnPosition("s", 10), p.LsnPosition("s", 11), False),
         (p.SequencePosition("m", 2), p.SequencePosition("m", 1), True),
+        (p.ClockPosition(2), p.ClockPosition(1), True),
     ],
 )
 def test_a_mark_is_reached_where_no_input_ends_before_it(end: p.Position, mark: p.Position, reached: bool) -> None:

@@ -11,7 +11,8 @@ from headgate.catalog.changes import ObjectCreated
 from headgate.catalog.errors import CatalogUnreachable, LeaseHeld
 from headgate.catalog.secrets import Secret
 from headgate.catalog.store.keys import key_file_beside
-from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
+from headgate.catalog.store.reader import SqliteReader
+from headgate.catalog.store.sqlite import SqliteStore
 from headgate.cli.main import headgate
 from headgate.sql.statement import Kind
 from tests.catalog.building import created

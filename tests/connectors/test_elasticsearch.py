@@ -7,10 +7,10 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from headgate.connectors.connections import search_client
 from headgate.connectors.elasticsearch import SearchClient, Server
-from headgate.connectors.errors import InvalidOption, OptionMissing
-from headgate.connectors.options import ConnectionOptions
-from headgate.connectors.search_errors import (
+from headgate.connectors.errors import (
+    InvalidOption,
     NoSearchServer,
+    OptionMissing,
     SearchFailed,
     SearchNotAllowed,
     SearchRefused,
@@ -18,6 +18,7 @@ from headgate.connectors.search_errors import (
     SearchUnreachable,
     SearchVersionNotSupported,
 )
+from headgate.connectors.options import ConnectionOptions
 from headgate.registry.transport import Credentials, Retries
 from tests.connectors.scripted import Pauses, Script, failure, scripted
 from tests.registry.running import serving
@@ -189,14 +190,62 @@ def test_indexes_that_are_not_there_are_left_out() -> None:
     assert script.paths[0] == "GET /i,i-v*"
 
 
-def test_documents_keep_every_digit() -> None:
-    hit = b'{"_id":"1","_version":7,"_source":{"a":9007199254740993,"b":1.10,"c":123456789012345678901234567890}}'
-    pages = [b'{"_scroll_id":"s","hits":{"hits":[%b]}}' % hit, b'{"_scroll_id":"s","hits":{"hits":[]}}', b"{}"]
-    answers = [Response(page, media_type="application/json") for page in pages]
-    with scripted(*answers) as (client, script):
-        [found] = client.documents("i")
-    assert (found.id, found.version) == ("1", 7)
-    assert {name: str(value) for name, value in found.source.items()} == {
-        "a": "9007199254740993", "b": "1.10", "c": "123456789012345678901234567890",
-    }  # fmt: skip
+def page(*sources: bytes, scroll: str = "s", failed: int = 0) -> Response:
+    """A page of documents as the server writes it, with the ids 1, 2 and so on."""
+    hits = b",".join(b'{"_id":"%d","_version":7,"_source":%b}' % (n, source) for n, source in enumerate(sources, 1))
+    text = b'{"_scroll_id":"%b","_shards":{"failed":%d},"hits":{"hits":[%b]}}' % (scroll.encode(), failed, hits)
+    return Response(text, media_type="application/json")
+
+
+def test_documents_of_every_page_keep_every_digit() -> None:
+    source = b'{"a":9007199254740993,"b":1.10,"c":123456789012345678901234567890}'
+    with scripted(page(source), page(source, scroll="t"), page(), JSONResponse({})) as (client, script):
+        found = list(client.documents("i"))
+    assert [(hit.id, hit.version) for hit in found] == [("1", 7), ("1", 7)]
+    for hit in found:
+        assert {name: str(value) for name, value in hit.source.items()} == {
+            "a": "9007199254740993", "b": "1.10", "c": "123456789012345678901234567890",
+        }  # fmt: skip
+    assert script.paths == ["POST /i/_search", "POST /_search/scroll", "POST /_search/scroll", "DELETE /_search/scroll"]
+    assert b'"scroll_id":"t"' in script.bodies[2]
+
+
+@pytest.mark.parametrize("answer", [failure(503), failure(429), failure(404, "search_context_missing_exception")])
+def test_a_page_of_documents_is_never_asked_for_twice(answer: Response) -> None:
+    """The server may have gone on, and would give the page after the one that is missing."""
+    with scripted(page(b"{}"), answer, page(b"{}"), page()) as (client, script), pytest.raises(SearchFailed):
+        list(client.documents("i"))
     assert script.paths == ["POST /i/_search", "POST /_search/scroll", "DELETE /_search/scroll"]
+
+
+@pytest.mark.parametrize("pages", [[page(b"{}", failed=1)], [page(b"{}"), page(failed=1)]])
+def test_documents_of_which_a_part_is_missing_are_an_error(pages: list[Response]) -> None:
+    with scripted(*pages, JSONResponse({})) as (client, _), pytest.raises(SearchFailed):
+        list(client.documents("i"))
+
+
+def test_a_copy_that_a_restarted_server_has_forgotten_is_made_again() -> None:
+    started = [JSONResponse({"task": f"n:{number}"}) for number in (1, 2)]
+    lost = failure(404, "resource_not_found_exception")
+    done = JSONResponse({"completed": True, "response": {"failures": []}})
+    with scripted(started[0], lost, started[1], done) as (client, script):
+        assert client.reindex("i-v1", "i-v2") is None
+    assert script.paths == ["POST /_reindex", "GET /_tasks/n:1", "POST /_reindex", "GET /_tasks/n:2"]
+
+
+def test_a_copy_that_somebody_cancels_is_not_taken_for_whole() -> None:
+    done = JSONResponse({"completed": True, "response": {"canceled": "by user request", "failures": []}})
+    with scripted(JSONResponse({"task": "n:1"}), done) as (client, _):
+        assert client.reindex("i-v1", "i-v2") == "task_cancelled_exception"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"completed": True, "error": {"type": "x_exception", "reason": SECRET}},
+        {"completed": True, "response": {"failures": [{"cause": {"type": "x_exception", "reason": SECRET}}]}},
+    ],
+)
+def test_a_copy_that_fails_names_the_kind_of_the_error_alone(task: dict[str, object]) -> None:
+    with scripted(JSONResponse({"task": "n:1"}), JSONResponse(task)) as (client, _):
+        assert client.reindex("i-v1", "i-v2") == "x_exception"

@@ -13,11 +13,12 @@ import pytest
 from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.tasks import Quarantined, State, TaskStatus
 from headgate.connectors.kafka import NewTopicOptions
-from headgate.control import controller
+from headgate.control import controller, managed_task
 from headgate.control.controller import MOST_SPARK_DEATHS, Controller
 from headgate.embedded.errors import ServiceIsDown
 from headgate.plan.definitions import TaskDefinition
-from headgate.runtime.errors import SparkGone, TargetTopicGone, TaskNotRunning
+from headgate.registry.errors import SchemaIdNotFound
+from headgate.runtime.errors import SinkCannotFollow, SparkGone, TargetTopicGone, TaskNotRunning
 from headgate.runtime.ports import LedgerStore, ReplanNeeded, Watched
 from headgate.runtime.replay import Replayed
 from headgate.runtime.task import Task
@@ -25,7 +26,7 @@ from tests.catalog.building import NOW
 from tests.control.scripts import Shell
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.memory_ports import SOURCE, KeepPlan, MemoryInput, MemoryTopic, Topic
-from tests.runtime.memory_tasks import LONG, MemoryCluster, MemoryJobs
+from tests.runtime.memory_tasks import LONG, Gate as Wait, MemoryCluster, MemoryJobs
 
 pytestmark = pytest.mark.unit
 
@@ -69,6 +70,8 @@ class Engine:
         self.spark_deaths = 0
         self.spark_death: str | None = None
         self.followed: list[int] = []
+        self.follow: Callable[[], None] = lambda: None
+        self.catch_up: Callable[[int], bool] = lambda _: False
         self._folder = folder
         self._running: Controller | None = None
         (self.sink,) = sql.store.load().desired
@@ -80,7 +83,8 @@ class Engine:
             self.sql.connections,
             MemoryJobs(),
             self._folder,
-            follow=lambda source, _: self.followed.append(source),
+            follow=lambda source, _: self._follow(source),
+            catch_up=lambda sink: self.catch_up(sink),
             spark_death=lambda: self.spark_death,
             on_spark_death=self._on_spark_death,
             make_task=self.made,
@@ -92,6 +96,10 @@ class Engine:
         if self._running is not None:
             self._running.stop()
         self._running = None
+
+    def _follow(self, source: int) -> None:
+        self.follow()
+        self.followed.append(source)
 
     def _on_spark_death(self) -> None:
         self.spark_deaths += 1
@@ -205,7 +213,7 @@ def test_a_task_that_cannot_start_for_an_unknown_reason_is_halted(engine: Engine
 def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controller, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(managed_task, "LONGEST_WAIT", 0.0)
     engine.made.failure = ServiceIsDown("registry")
     engine.start()
     engine.comes_to(State.STARTING, lag=None, error=True)
@@ -214,7 +222,7 @@ def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(
 
 
 def test_a_dead_spark_is_told_and_the_task_tried_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(managed_task, "LONGEST_WAIT", 0.0)
     engine.made.target.pause = fail(SparkGone("it ended"))
     engine.made.put(1)
     engine.start()
@@ -323,12 +331,81 @@ def test_a_source_that_must_follow_first_gets_a_new_task(engine: Engine) -> None
     assert len(engine.made.tasks) > 1
 
 
+def test_a_source_that_follows_holds_no_worker_up(engine: Engine) -> None:
+    """Its registry hangs."""
+    registry = Wait()
+    engine.follow = registry
+    running = engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    (task,) = engine.made.tasks
+    worker = threading.Thread(target=running.outgrown, args=(task, ReplanNeeded(5, [])))
+    worker.start()
+    assert registry.entered.wait(LONG)
+    try:
+        worker.join(5)
+        assert not worker.is_alive()
+    finally:
+        registry.opened.set()
+    assert eventually(lambda: len(engine.made.tasks) == 2, LONG)
+
+
+def test_a_source_that_cannot_follow_fails_its_task(engine: Engine) -> None:
+    def unknown() -> None:
+        raise SchemaIdNotFound(7)
+
+    engine.follow = unknown
+    engine.made.target.pause = fail(ReplanNeeded(5, []))
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.made.put(1)
+    found = engine.comes_to(State.HALTED, lag=None, error=True)
+    assert found.error is not None
+    assert "7" in found.error
+    engine.made.target.pause = lambda _: None
+    engine.run("ALTER SINK to_states RESUME")
+    engine.comes_to(State.RUNNING, lag=0)
+    assert engine.made.target.rows == [("a", 1)]
+
+
+def test_a_sink_that_asks_its_registry_again_holds_nothing_else_up(engine: Engine) -> None:
+    registry = Wait()
+    engine.made.failure = SinkCannotFollow("to_states", ("text",))
+
+    def ask(_: int) -> bool:
+        registry()
+        return False
+
+    engine.catch_up = ask
+    engine.start()
+    assert registry.entered.wait(LONG)
+    try:
+        engine.run("ALTER SINK to_states PAUSE")
+        engine.comes_to(State.DISABLED, lag=None)
+    finally:
+        registry.opened.set()
+    engine.run("ALTER SINK to_states RESUME")
+    engine.comes_to(State.HALTED, lag=None, error=True)
+
+
+def test_a_sink_whose_schema_is_accepted_at_last_is_started(engine: Engine) -> None:
+    engine.made.failure = SinkCannotFollow("to_states", ("text",))
+
+    def accept(_: int) -> bool:
+        engine.made.failure = None
+        return True
+
+    engine.catch_up = accept
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+
+
 def test_a_paused_task_is_disabled_and_goes_on_where_it_was(engine: Engine) -> None:
     engine.start()
     engine.made.put(1)
-    engine.comes_to(State.RUNNING, lag=0)
+    assert eventually(lambda: getattr(engine.status(), "rows", 0) == 1, LONG)
     engine.run("ALTER SINK to_states PAUSE")
-    engine.comes_to(State.DISABLED, lag=None)
+    found = engine.comes_to(State.DISABLED, lag=None)
+    assert (found.rows, found.batches) == (1, 1)
     engine.made.put(2)
     engine.run("ALTER SINK to_states RESUME")
     engine.comes_to(State.RUNNING, lag=0)

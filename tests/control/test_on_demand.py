@@ -16,8 +16,8 @@ from headgate.control.on_demand import OnDemand, RowsCall, RowsEnd
 from headgate.control.sessions import Cancellation
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import SelectDefinition
+from headgate.plan.materialization_errors import NotOnDemand
 from headgate.plan.on_demand import RowsRequest
-from headgate.plan.on_demand_errors import NotOnDemand
 from headgate.plan.target_definitions import OnDemandRows, RowForm
 from headgate.runtime import query as answers
 from headgate.sql.errors import UnknownColumn

@@ -14,8 +14,9 @@ from headgate.catalog.tasks import Ledger, State, TaskStatus
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.definitions import select_definition
 from headgate.control.sessions import Done, ResultColumns
-from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
+from headgate.plan.errors import NotSupportedYet
 from headgate.plan.relations import analyse_query, resolved_query
+from headgate.plan.sink_errors import SideWithoutSchema
 from headgate.resolve.statements import resolve_names
 from headgate.schema.names import quote_literal
 from headgate.sql.queries import Select
@@ -96,9 +97,9 @@ def test_show_of_containers_says_where_they_are(shop: Shell) -> None:
 
 def test_show_tasks_is_what_the_engine_reported(shop: Shell) -> None:
     report(shop)
-    columns = ["name", "kind", "state", "error", "batch", "rows", "skipped", "lag", "since", "notice"]
+    columns = ["name", "kind", "state", "error", "batch", "rows", "skipped", "lag", "stored_bytes", "since", "notice"]
     assert shop.names("SHOW TASKS") == columns
-    row = ("bigs", "sink", "running", None, 3, 120, 2, 7, "2024-05-01T12:30:15.123456Z", None)
+    row = ("bigs", "sink", "running", None, 3, 120, 2, 7, None, "2024-05-01T12:30:15.123456Z", None)
     assert shop.rows("SHOW TASKS") == [row]
 
 
@@ -304,12 +305,12 @@ def test_explain_says_what_is_read_how_and_what_comes_out(shop: Shell) -> None:
 
 
 def test_explain_of_a_sink_says_which_way_it_runs_and_why(shop: Shell) -> None:
-    way = "runs in micro-batches, because LATENCY is not 'real time'"
-    assert shop.rows("EXPLAIN SINK bigs") == [("reads big",), ("writes topic bigs, upsert by key",), (way,)]
-    asked = (
-        f"CREATE SINK x FROM big INTO KAFKA CONNECTION kafka (TOPIC 'x') KEY (key) {AVRO} WITH (LATENCY = 'real time')"
-    )
-    assert shop.rows(f"EXPLAIN {asked}")[-1] == ("runs in real time, because LATENCY says so",)
+    live = "runs in real time while slots are free, because it has a key, and all between its source and its topic runs on the JVM"
+    assert shop.rows("EXPLAIN SINK bigs") == [("reads big",), ("writes topic bigs, upsert by key",), (live,)]
+    by_hand = f"CREATE SINK x FROM big INTO KAFKA CONNECTION kafka (TOPIC 'x') KEY (key) {AVRO} WITH (LATENCY = 'micro-batch')"
+    assert shop.rows(f"EXPLAIN {by_hand}")[-1] == ("runs in micro-batches, because LATENCY says so",)
+    each = f"CREATE SINK x FROM big INTO KAFKA CONNECTION kafka (TOPIC 'x') {AVRO} ENVELOPE NONE"
+    assert shop.rows(f"EXPLAIN {each}")[1] == ("writes topic x, one record for each row",)
     assert isinstance(shop.failure("EXPLAIN SOURCE orders"), NotSupportedYet)
     assert "x" not in shop.topics
 

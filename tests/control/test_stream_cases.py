@@ -6,11 +6,14 @@ import json
 
 import pytest
 
+from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
+from headgate.plan.definitions import SinkDefinition
 from headgate.registry.schemas import Reference, Schema
 from headgate.resolve import stream_errors as errors
 from headgate.schema.written import SchemaFormat
 from headgate.sql.errors import UnknownChoice
+from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
@@ -192,6 +195,26 @@ def test_a_single_value_is_written_bare(sql: Shell) -> None:
     assert body(sql) in (b"\x14", b"\x02\x14")  # 10, alone or as the second branch of a union
 
 
+@pytest.mark.parametrize(("format_", "written"), [("avro", b"\x14"), ("json_sr", b"10"), ("json", b"10")])
+def test_a_query_of_one_column_may_be_written_bare(sql: Shell, format_: str, written: bytes) -> None:
+    sql.run(
+        "CREATE STREAM src (k int KEY, a int, b int) WITH (kafka_topic = 'src', partitions = 1, value_format = 'json')"
+    )
+    bare = f"CREATE STREAM s WITH (value_format = '{format_}', wrap_single_value = false) AS SELECT "
+    sql.run(f"{bare} k, a FROM src; INSERT INTO s VALUES (1, 10)")
+    assert columns(sql) == [("k", "integer"), ("a", "integer")]
+    value = sql.connections.cluster.written[-1][2] or b""
+    assert value[5 if format_ != "json" else 0 :] == written
+    if format_ != "json":
+        assert versions(sql, "s-value") == 1
+        assert int.from_bytes(value[1:5], "big") == sql.registry.latest("s-value").schema_id
+        (sink,) = sql.store.load().of_kind(Kind.SINK)
+        task = task_definition(sql.store.load(), sink).sink
+        assert isinstance(task, SinkDefinition)
+        assert (task.value.whole, task.value.schema_id) == (True, sql.registry.latest("s-value").schema_id)
+    assert isinstance(sql.failure(f"{bare.replace(' s ', ' u ')} a, b FROM src"), errors.PropertyWithoutMeaning)
+
+
 def test_keys_of_two_columns_are_inserted_again_without_another_version(sql: Shell) -> None:
     sql.run("CREATE STREAM s (a int KEY, b text KEY, v int) WITH (kafka_topic = 't', partitions = 1, format = 'avro')")
     for _ in range(2):
@@ -209,6 +232,128 @@ def test_numbers_are_widened_and_never_narrowed(sql: Shell) -> None:
     assert sql.connections.cluster.written[-1][2] == b'{"b":1,"d":2.0,"i":3}'
     for values in ("(1.5, 2, 3)", "(1, 2, 3000000000)"):
         sql.failure(f"INSERT INTO s VALUES {values}")
+
+
+def test_nulls_inside_records_are_written_as_the_defaults_of_their_fields(sql: Shell) -> None:
+    inner = '{"type": "record", "name": "I", "fields": [{"name": "x", "type": "int"}, {"name": "d", "type": "int", "default": 3}]}'
+    fields = f'[{{"name": "m", "type": {{"type": "map", "values": {inner}}}}}, {{"name": "l", "type": {{"type": "array", "items": "I"}}}}]'
+    id_ = registered(sql, "v", f'{{"type": "record", "name": "V", "fields": {fields}}}', SchemaFormat.AVRO)
+    sql.run(
+        f"CREATE STREAM s WITH (kafka_topic = 't', partitions = 1, value_format = 'avro', value_schema_id = {id_});"
+        "INSERT INTO s VALUES (MAP('k' := STRUCT(x := 1)), ARRAY[STRUCT(x := 2, d := NULL), STRUCT(x := 3, d := 4)])"
+    )
+    assert body(sql) == b"\x02\x02k\x02\x06\x00" + b"\x04\x04\x06\x06\x08\x00"
+    for values, path in (("MAP('k' := STRUCT(d := 1)), ARRAY[]", "$.m{}.x"), ("MAP(), ARRAY[NULL]", "$.l[]")):
+        wrong = sql.failure(f"INSERT INTO s VALUES ({values})")
+        assert isinstance(wrong, errors.RowUnwritable)
+        assert path in wrong.message()
+
+
+def test_keys_without_fields_and_keys_with_maps_make_no_table(sql: Shell) -> None:
+    value = registered(sql, "v", AVRO, SchemaFormat.AVRO)
+    for fields, error in (
+        ("", errors.TableWithoutKey),
+        ('{"name": "m", "type": {"type": "map", "values": "int"}}', errors.MapInKey),
+    ):
+        key = registered(
+            sql, "k" + fields[:9], f'{{"type": "record", "name": "K", "fields": [{fields}]}}', SchemaFormat.AVRO
+        )
+        given = f"partitions = 1, format = 'avro', key_schema_id = {key}, value_schema_id = {value}"
+        assert isinstance(sql.failure(f"CREATE TABLE t WITH (kafka_topic = 't', {given})"), error)
+
+
+def test_a_stream_without_any_column_is_refused(sql: Shell) -> None:
+    for format_, text in (
+        ("avro", '{"type": "record", "name": "V", "fields": []}'),
+        ("json_sr", '{"type": "object"}'),
+        ("protobuf", 'syntax = "proto3"; message V {} message W { int32 n = 1; }'),
+    ):
+        id_ = registered(sql, format_, text, VALUES[format_][1])
+        wrong = sql.failure(
+            f"CREATE STREAM s WITH (kafka_topic = 't', partitions = 1, value_format = '{format_}', value_schema_id = {id_})"
+        )
+        expected = errors.NoFieldInSchema if format_ != "json_sr" else errors.SchemaNotRecord
+        assert isinstance(wrong, expected), format_
+    assert "t" not in sql.topics
+
+
+@pytest.mark.parametrize("format_", ["avro", "json_sr", "protobuf", "json"])
+def test_a_query_of_key_columns_alone_gives_a_stream_of_them(sql: Shell, format_: str) -> None:
+    sql.run(
+        f"CREATE STREAM src (k int KEY, a int) WITH (kafka_topic = 'src', partitions = 1, format = '{format_}');"
+        "CREATE STREAM keys AS SELECT k FROM src; INSERT INTO keys VALUES (1)"
+    )
+    assert columns(sql, "keys") == [("k", "integer")]
+    assert isinstance(
+        sql.failure("CREATE STREAM x WITH (value_format = 'delimited') AS SELECT k FROM src"),
+        errors.PropertyWithoutMeaning,
+    )
+    refused = sql.failure("CREATE STREAM x WITH (key_format = 'none') AS SELECT k, a FROM src")
+    assert isinstance(refused, errors.PropertyWithoutMeaning)
+    assert "PARTITION BY NULL" in refused.message()
+    sql.run("CREATE STREAM x WITH (key_format = 'none') AS SELECT k, a FROM src PARTITION BY NULL")
+
+
+def test_a_query_with_names_or_types_that_its_format_lacks_is_refused(sql: Shell) -> None:
+    sql.run(
+        "CREATE STREAM src (n int, d decimal(9,2)) WITH (kafka_topic = 'src', partitions = 1, value_format = 'json')"
+    )
+    for format_, columns, error in (
+        ("avro", "n + 1", errors.NameNotInFormat), ("avro", 'STRUCT("a b" := n) AS r', errors.NameNotInFormat),
+        ("protobuf", "d", errors.TypeNotInFormat),
+    ):  # fmt: skip
+        assert isinstance(
+            sql.failure(f"CREATE STREAM s WITH (value_format = '{format_}') AS SELECT {columns} FROM src"), error
+        )
+    sql.run("CREATE STREAM s WITH (value_format = 'protobuf') AS SELECT d::text AS d FROM src")
+
+
+def test_what_is_hidden_is_not_told_when_a_stream_cannot_be_dropped(sql: Shell) -> None:
+    sql.run(
+        "CREATE STREAM src (n int) WITH (kafka_topic = 'src', partitions = 1, value_format = 'json');"
+        "CREATE STREAM s AS SELECT * FROM src"
+    )
+    assert sql.failure("DROP STREAM src").detail() == 'Used by stream "s".'
+
+
+def test_a_json_schema_of_an_older_draft_may_stand_without_its_draft(sql: Shell) -> None:
+    text = '{"properties": {"a": {"type": "array", "items": [{"type": "integer"}, {"type": "string"}]}}}'
+    id_ = registered(sql, "v", text, SchemaFormat.JSON)
+    sql.run(
+        f"CREATE STREAM s WITH (kafka_topic = 't', partitions = 1, value_format = 'json_sr', value_schema_id = {id_});"
+        "INSERT INTO s VALUES ('[1, \"x\"]')"
+    )
+    assert json.loads(body(sql)) == {"a": [1, "x"]}
+    assert isinstance(sql.failure("INSERT INTO s VALUES ('[\"x\"]')"), errors.RowUnwritable)
+
+
+def test_lines_of_delimited_text_have_types_and_tell_null_from_an_empty_text(sql: Shell) -> None:
+    sql.run(
+        "CREATE STREAM s (k int KEY, i int, t text, x bytes, d double, n decimal(10,2), tz timestamptz, o boolean)"
+        " WITH (kafka_topic = 's', partitions = 1, format = 'delimited', value_delimiter = '|')"
+    )
+    sql.run(
+        "INSERT INTO s VALUES (1, 2, 'a|b\"', '\\x00ff', 0.5, 1.5, '2026-11-19T12:00:00Z', true); INSERT INTO s (t) VALUES ('')"
+    )
+    assert sql.connections.cluster.written == [
+        ("s", b"1", b'2|"a|b\"\""|AP8=|0.5|1.50|2026-11-19T12:00:00Z|true'), ("s", None, b'|""|||||'),
+    ]  # fmt: skip
+
+
+def test_a_stream_from_delimited_text_keeps_the_delimiter_of_its_source(sql: Shell) -> None:
+    sql.run(
+        "CREATE STREAM s (a int, b text) WITH (kafka_topic = 's', partitions = 1, value_format = 'delimited', value_delimiter = 'TAB');"
+        "CREATE STREAM u AS SELECT * FROM s; CREATE STREAM v WITH (value_delimiter = ';') AS SELECT * FROM s;"
+        "INSERT INTO u VALUES (1, 'x'); INSERT INTO v VALUES (1, 'x')"
+    )
+    assert [value for _, _, value in sql.connections.cluster.written] == [b"1\tx", b"1;x"]
+    sql.run("CREATE STREAM j (a int) WITH (kafka_topic = 'j', partitions = 1, value_format = 'json')")
+    for text, error in (
+        ("WITH (value_delimiter = ';') AS SELECT a FROM j", errors.PropertyWithoutMeaning),
+        ("WITH (value_format = 'delimited') AS SELECT ARRAY(a) AS a FROM j", errors.FormatCannotHold),
+        ("WITH (value_format = 'kafka') AS SELECT a > 1 AS a FROM j", errors.FormatCannotHold),
+    ):
+        assert isinstance(sql.failure(f"CREATE STREAM w {text}"), error)
 
 
 def test_headers_and_metadata_are_not_inserted(sql: Shell) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from headgate.catalog.errors import CatalogFull
 from headgate.catalog.store.sqlite import SqliteStore
+from headgate.connectors.kafka_rows import Record
+from headgate.control.sessions import Result, ResultRows, Session
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import (
     IncompatibleSchema,
@@ -27,7 +31,8 @@ from headgate.resolve.stream_errors import (
     SchemaIdUnknown,
 )
 from headgate.schema.errors import RecursiveSchema
-from tests.control.scripts import Shell
+from headgate.schema.written import CompatibilityLevel
+from tests.control.scripts import Answers, Shell, TopicNames
 
 pytestmark = pytest.mark.unit
 
@@ -86,6 +91,22 @@ def test_a_subject_that_has_an_incompatible_schema_refuses_another_stream(sql: S
     error = sql.failure(BY_ID.format(id=other, more="").replace("STREAM s", "STREAM u"))
     assert isinstance(error, IncompatibleSchema)
     assert error.subject == "t-value"
+
+
+def test_an_earlier_version_of_the_subject_is_taken_and_nothing_is_registered(
+    sql: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = sql.subject("t-value", ORDER)
+    # A later version which the earlier one could not read: the subject would refuse the earlier one now.
+    sql.registry.set_level(CompatibilityLevel.NONE, "t-value")
+    sql.subject("t-value", ORDER.replace('"long"', '"string"'))
+    sql.registry.set_level(CompatibilityLevel.FULL, "t-value")
+    refused = NotAllowed("http://registry", "register a schema", "ann")
+    monkeypatch.setattr(RegistryClient, "register", _raising(refused))
+    sql.run(BY_ID.format(id=earlier, more="") + '; INSERT INTO s ("Id") VALUES (1)')
+    assert sql.connections.cluster.written == [("t", None, b"\x00" + earlier.to_bytes(4, "big") + b"\x02\x0e")]
+    sql.registry.set_level(None, "t-value")
+    assert len(sql.registry.versions("t-value")) == 2
 
 
 @pytest.mark.parametrize("fails", ["register", "commit"])
@@ -172,9 +193,27 @@ def test_describe_extended_shows_both_schemas_side_by_side(sql: Shell) -> None:
     assert found["topic"] == "t"
     assert found["value schema id"] == id_
     assert found["value subject"] == "t-value"
+    assert found["value version"] == sql.registry.latest("t-value").version
     assert found["value full name"] == "o"
     assert found["value field Id"] == "bigint | bigint not null"
     assert found["value field n"] == "no column | integer not null default 7"
+
+
+def test_describe_extended_gives_the_version_of_the_subject_and_works_without_the_registry(
+    sql: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql.subject("t-value", ORDER.replace("7", "8"))
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more=""))
+
+    def shown() -> object:
+        return {str(name): value for name, value in sql.rows("DESCRIBE EXTENDED s")}["value version"]
+
+    version = sql.registry.latest("t-value").version
+    assert shown() == version
+    sql.registry.delete_version("t-value", version)
+    assert shown() is None
+    monkeypatch.setattr(RegistryClient, "look_up", _raising(RegistryUnreachable("http://registry", "no answer")))
+    assert "http://registry" in str(shown())
 
 
 def test_drop_delete_topic_deletes_the_topic_and_its_subjects(sql: Shell) -> None:
@@ -192,6 +231,42 @@ def test_a_query_is_inserted_by_position_and_type(sql: Shell) -> None:
     assert sql.connections.cluster.written == [("b", None, b'{"z":null,"w":"SELECT y FROM a"}')]
     assert isinstance(sql.failure("INSERT INTO b SELECT y, x FROM a"), InsertTypeDiffers)
     assert isinstance(sql.failure("INSERT INTO b SELECT x, y FROM a EMIT CHANGES"), InsertFollows)
+
+
+def test_a_query_that_stops_at_a_row_tells_how_many_were_written(sql: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more=""))
+    sql.run("CREATE STREAM a (x bigint, y int) WITH (kafka_topic = 'a', partitions = 1, value_format = 'json')")
+
+    def two_batches(*_: object) -> Iterator[Result]:
+        yield ResultRows(((1, 1), (2, 2)))
+        yield ResultRows(((None, 3),))
+
+    monkeypatch.setattr(Answers, "select", two_batches)
+    found = sql.failure("INSERT INTO s SELECT x, y FROM a")
+    assert isinstance(found, RowUnwritable)
+    assert str(found.detail()).startswith("2 rows of the query before it were written")
+    assert len(sql.connections.cluster.written) == 2
+
+
+def test_an_insert_that_waits_for_its_broker_holds_up_no_other(sql: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        sql.run(f"CREATE STREAM {name} (n int) WITH (kafka_topic = '{name}', partitions = 1, value_format = 'json')")
+    waits, answers = threading.Event(), threading.Event()
+
+    def write(self: TopicNames, records: Sequence[Record]) -> None:
+        if records[0][0] == "a":
+            waits.set()
+            assert answers.wait(60)
+        self.written += records
+
+    monkeypatch.setattr(TopicNames, "write", write)
+    first = threading.Thread(target=lambda: list(sql.executor.run("INSERT INTO a VALUES (1)", Session())))
+    first.start()
+    assert waits.wait(60)
+    sql.run("INSERT INTO b VALUES (2)")
+    answers.set()
+    first.join()
+    assert [topic for topic, _, _ in sql.connections.cluster.written] == ["b", "a"]
 
 
 def test_show_create_of_a_stream_runs_again(sql: Shell) -> None:

@@ -6,17 +6,22 @@ The numbers are upper bounds. Lower one when a change makes it smaller, so that 
 from __future__ import annotations
 
 import cProfile
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
 import pytest
 
+from headgate.catalog.positions import KafkaRecord
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.apply import Scripts
 from headgate.control.definitions import task_definition
+from headgate.control.schema_changes import SchemaChanges
+from headgate.runtime.source import ArrivedSchema
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.statement import Kind
-from tests.control.scripts import Shell
+from tests.control.scripts import Answers, Shell
 
 pytestmark = pytest.mark.unit
 
@@ -46,7 +51,7 @@ AVRO_SINK = (
 )
 
 
-def counted(work: Callable[[], object]) -> Counter[str]:
+def counted(work: Callable[[], object], functions: Mapping[tuple[str, str], str] = COUNTED) -> Counter[str]:
     """How often ``work`` calls each of the counted functions."""
     profile = cProfile.Profile()
     profile.runcall(work)
@@ -54,7 +59,7 @@ def counted(work: Callable[[], object]) -> Counter[str]:
     for entry in profile.getstats():
         if not isinstance(entry.code, str):
             package = PurePath(entry.code.co_filename).parent.name
-            if (name := COUNTED.get((package, entry.code.co_name))) is not None:
+            if (name := functions.get((package, entry.code.co_name))) is not None:
                 found[name] += entry.callcount
     return found
 
@@ -133,3 +138,38 @@ def test_a_task_is_started_by_planning_its_sink_and_its_source_once(shell: Shell
     sinks = list(catalog.of_kind(Kind.SINK))
     found = counted(lambda: [task_definition(catalog, sink) for sink in sinks])
     assert found == {"plans of a sink": len(sinks), "definitions of a source": len(sinks)}
+
+
+def test_a_schema_change_plans_what_reads_the_source_once_and_nothing_else(sql: Shell) -> None:
+    for topic, texts in (("growing", (SOURCE, *VIEWS, SINK)), ("other", (SOURCE, VIEWS[0], SINK.replace("v3", "v1")))):
+        sql.topics[topic] = NewTopicOptions()
+        sql.subject(f"{topic}-value", SCHEMA)
+        for text in texts:
+            sql.run(re.sub(r"\bv(\d)", rf"{topic}_\1", text.replace("work", topic)))
+    grown = SCHEMA.replace("]}", ', {"name": "more", "type": ["null", "int"], "default": null}]}')
+    schema = WrittenSchema(grown, id=sql.subject("growing-value", grown), format=SchemaFormat.AVRO)
+    arrived = ArrivedSchema(schema, KafkaRecord("growing", 0, 7), "value")
+    source = next(one for one in sql.store.load().of_kind(Kind.SOURCE) if one.name == "growing")
+    changes = SchemaChanges(sql.store, sql.connections, Answers().types)
+    found = counted(lambda: changes.follow(source.id, [arrived]))
+    assert found == {"analyses": 3, "plans of a sink": 1}
+    assert counted(lambda: changes.follow(source.id, [arrived])) == {}
+
+
+def test_a_schema_is_followed_without_looking_at_the_earlier_ones_again(sql: Shell) -> None:
+    """Otherwise each schema would take longer than the one before it."""
+    sql.topics["later"] = NewTopicOptions()
+    sql.subject("later-value", SCHEMA)
+    sql.run(SOURCE.replace("work", "later"))
+    (source,) = sql.store.load().of_kind(Kind.SOURCE)
+    changes = SchemaChanges(sql.store, sql.connections, Answers().types)
+    steps = {("evolve", "names_of_later"): "fields named", ("evolve", "merge_fields"): "types merged"}
+    found = []
+    for number in range(1, 7):
+        more = "".join(f', {{"name": "more{n}", "type": ["null", "int"], "default": null}}' for n in range(number))
+        text = SCHEMA.replace("]}", f"{more}]}}")
+        schema = WrittenSchema(text, id=sql.subject("later-value", text), format=SchemaFormat.AVRO)
+        arrived = ArrivedSchema(schema, KafkaRecord("later", 0, number), "value")
+        found.append(counted(lambda arrived=arrived: changes.follow(source.id, [arrived]), steps))  # type: ignore[misc]
+    assert found[0]["types merged"] > 0
+    assert found[1:] == found[1:2] * 5

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 from headgate.embedded import spark
 from headgate.embedded.jars import cache_folder, find_java, package_folder
@@ -34,6 +36,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.spark
+def test_spark_uses_the_archive_that_set_up_has_made(session: SparkSession) -> None:
+    archive = spark.find_archive(find_java().path)
+    assert archive is not None
+    assert sorted(path.name for path in archive.parent.iterdir()) == sorted((archive.name, spark.SPARK_FILE))
+    (jvm,) = (child for child in psutil.Process().children() if child.name() == "java")
+    assert str(archive) in {mapped.path for mapped in jvm.memory_maps()}
+
+
+@pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.timeout(900)  # 20 seconds on a machine that does nothing else
 def test_an_archive_is_made_and_the_next_spark_uses_it(cache: Path) -> None:
     made = subprocess.run([sys.executable, "-m", "headgate.embedded.spark"], capture_output=True, text=True)

@@ -35,13 +35,17 @@ def remove_root_data(below: Path) -> None:
 
 
 def eventually(holds: Callable[[], bool], timeout: float = 15.0) -> bool:
-    """Whether ``holds`` returns True within ``timeout`` seconds."""
+    """Whether ``holds`` returns True within ``timeout`` seconds. A check that takes long, as a query does, is repeated less often: it
+    takes the processors from what it waits for."""
     deadline = time.monotonic() + timeout
-    while not holds():
-        if time.monotonic() > deadline:
+    while True:
+        began = time.monotonic()
+        if holds():
+            return True
+        ended = time.monotonic()
+        if ended > deadline:
             return False
-        time.sleep(0.05)
-    return True
+        time.sleep(min(max(0.05, 2 * (ended - began)), 2.0))
 
 
 def is_gone(pid: int) -> bool:

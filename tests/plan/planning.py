@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import apply
@@ -13,23 +14,25 @@ from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, SecretSource
 from headgate.connectors.connections import ConnectionRef
-from headgate.connectors.errors import TopicNotFound
+from headgate.connectors.errors import BrokerUnreachable, TopicNotFound
 from headgate.connectors.kafka import Topic
 from headgate.errors import similar_names
-from headgate.plan.definitions import SourceColumn
+from headgate.plan.definitions import RecordEncoding, SinkDefinition, SourceColumn
 from headgate.plan.errors import ColumnOfUnknownType
 from headgate.plan.plans import ChangeCatalog, Plan, Skip
+from headgate.plan.sink import plan_sink
 from headgate.plan.source import SourcePlan, plan_source
 from headgate.plan.statements import plan, skip_existing
 from headgate.purify.statements import purify
 from headgate.registry.errors import SchemaIdNotFound
-from headgate.resolve.statements import Answers, Context, TakenSchema, resolve_statement
+from headgate.resolve.statements import Answers, Context, TakenSchema, resolve_names, resolve_statement
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.connections import CreateConnection, CreateSecret
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.script import parse_script, parse_statement
+from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, Statement
 from tests.catalog.building import START
@@ -39,6 +42,10 @@ CREATE CONNECTION kafka TO KAFKA (BROKER 'broker:9092');
 CREATE CONNECTION registry TO CONFLUENT SCHEMA REGISTRY (URL 'http://registry:8081');
 """
 
+
+REGISTRY = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+AVRO = f"FORMAT AVRO {REGISTRY}"
+TO = "INTO KAFKA CONNECTION kafka (TOPIC 'out')"
 
 NOW = datetime(2026, 11, 15, 12, 30, tzinfo=UTC)
 
@@ -56,6 +63,9 @@ class MemoryOutside:
     past: dict[str, tuple[WrittenSchema, ...]] = field(default_factory=dict)  # earlier versions, oldest first
     changed: tuple[TakenSchema, ...] = ()
     checked: list[str] = field(default_factory=list)
+    elsewhere: dict[ConnectionRef, str | None] = field(
+        default_factory=dict
+    )  # another cluster; None if it does not answer
 
     def add_subject(self, subject: str, schema: object, type_: SchemaFormat = SchemaFormat.AVRO) -> int:
         schema_id = len(self.subjects) + 1
@@ -69,7 +79,10 @@ class MemoryOutside:
     def topic(self, catalog: Catalog, connection: ConnectionRef, name: str) -> Topic:
         if name not in self.topics:
             raise TopicNotFound(name, similar_names(name, self.topics))
-        return Topic(name, f"id of {name}", self.topics[name])
+        cluster = self.elsewhere.get(connection, "")
+        if cluster is None:
+            raise BrokerUnreachable("far:9092", "No answer.")
+        return Topic(name, f"id of {name}{cluster}", self.topics[name])
 
     def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
         """As if every partition had ten records, one each millisecond from 1970 on."""
@@ -87,6 +100,9 @@ class MemoryOutside:
             if known.id == schema_id:
                 return known
         raise SchemaIdNotFound(schema_id)
+
+    def last_batch(self, view: int) -> tuple[int, int]:
+        return (1, 7)
 
     def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
         return self.changed
@@ -174,3 +190,17 @@ def shown(columns: Iterable[SourceColumn]) -> list[str]:
     return [
         f"{c.name} {print_type(c.type)}{'' if c.nullable else ' not null'}{' key' if c.key else ''}" for c in columns
     ]
+
+
+def sink(world: Planning, text: str) -> SinkDefinition:
+    """The plan of CREATE SINK, which is not stored."""
+    statement = parse_statement(f"CREATE SINK {text}")
+    assert isinstance(statement, CreateSink)
+    return plan_sink(world.catalog, resolve_names(statement, world.catalog, world.path))
+
+
+def schema(side: RecordEncoding | None) -> Any:
+    """The Avro schema of a side, read."""
+    assert side is not None
+    assert side.schema is not None
+    return json.loads(side.schema)

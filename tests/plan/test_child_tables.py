@@ -9,8 +9,8 @@ from headgate.plan import materialization_errors as errors
 from headgate.plan.plans import ProvisionTable
 from headgate.plan.target_definitions import ChildTable, TableDefinition
 from headgate.plan.widening import narrowed_columns
-from headgate.schema.errors import NameClash, NameTooLong
-from tests.plan.planning import Planning, record, with_orders
+from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong
+from tests.plan.planning import AVRO, Planning, record, with_orders
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +24,6 @@ ORDERS = record(
     "orders", ("id", "long"), ("tags", {"type": "array", "items": "string"}), ("address", ["null", ADDRESS]),
     ("lines", {"type": "array", "items": LINE}),
 )  # fmt: skip
-AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
 PG = "CREATE CONNECTION pg TO POSTGRES (HOST 'h', DATABASE 'd') WITH (VALIDATE = false)"
 KEYED = "ENVELOPE UPSERT (KEY (id))"
 
@@ -108,6 +107,8 @@ def test_a_leaf_with_the_name_of_the_key_and_a_table_that_comes_twice_are_refuse
     twice = record("orders", ("id", "long"), ("a", record("a", ("b", inner))), ("a_b", record("d", ("y", "int"))))
     assert isinstance(refused(schema=twice), errors.ChildTableTwice)
     assert isinstance(refused(name="t" * 55), NameTooLong | ErrorGroup)
+    system = {"type": "array", "items": record("line", ("xmin", "int"))}
+    assert isinstance(refused(schema=record("orders", ("id", "long"), ("lines", system))), InvalidColumnName)
 
 
 def test_columns_of_child_tables_count_as_columns_that_narrow() -> None:

@@ -15,12 +15,11 @@ from headgate.plan.errors import (
     NoChangeEvents,
 )
 from headgate.schema.written import SchemaFormat
-from tests.plan.planning import Planning, record, shown, with_orders
+from tests.plan.planning import REGISTRY, Planning, record, shown, with_orders
 
 pytestmark = pytest.mark.unit
 
 AT = "FROM KAFKA CONNECTION kafka (TOPIC 'orders')"
-REGISTRY = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
 AVRO = f"AVRO {REGISTRY}"
 ROW = record("Value", ("id", "long"), ("item", "string"), ("price", ["null", "double"]), doc="an order")
 KEY = record("Key", ("id", "long"))

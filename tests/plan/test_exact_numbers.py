@@ -6,7 +6,7 @@ import pytest
 
 from headgate.control.definitions import task_definition
 from headgate.plan.definitions import SourceDefinition, TaskDefinition
-from headgate.plan.target_definitions import TableDefinition
+from headgate.plan.target_definitions import IndexDefinition, TableDefinition
 from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.types import Json, Record
 from headgate.schema.written import SchemaFormat
@@ -18,19 +18,23 @@ pytestmark = pytest.mark.unit
 NUMBER = {"type": "number"}
 DOCUMENT = {
     "type": "object",
-    "properties": {"a": NUMBER, "b": NUMBER, "whole": {"type": "integer"}, "inner": {"type": "object", "properties": {"c": NUMBER}}},
+    "properties": {"a": NUMBER, "b": NUMBER, "list": {"type": "array", "items": NUMBER}, "by_name": {"type": "object", "additionalProperties": NUMBER}, "lines": {"type": "array", "items": {"type": "object", "properties": {"sku": {"type": "string"}, "n": NUMBER}}}, "whole": {"type": "integer"}, "inner": {"type": "object", "properties": {"c": NUMBER}}},
 }  # fmt: skip
 
 
-def task(fields: str, view: str = "") -> TaskDefinition:
+TABLE, INDEX = "POSTGRES CONNECTION pg (TABLE 't')", "ELASTICSEARCH CONNECTION es (INDEX 'i')"
+
+
+def task(fields: str, view: str = "", target: str = TABLE) -> TaskDefinition:
     made = Planning()
     made.outside.topics["docs"] = 1
     made.outside.add_subject("docs-value", DOCUMENT, SchemaFormat.JSON)
     format_ = "FORMAT JSON SCHEMA USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
     made.do(f"CREATE SOURCE docs FROM KAFKA CONNECTION kafka (TOPIC 'docs') {format_};{view}")
     made.do("CREATE CONNECTION pg TO POSTGRES (HOST 'h') WITH (VALIDATE = false)")
+    made.do("CREATE CONNECTION es TO ELASTICSEARCH (URL 'http://h') WITH (VALIDATE = false)")
     of = "v" if view else "docs"
-    made.do(f"CREATE MATERIALIZATION m FROM {of} INTO POSTGRES CONNECTION pg (TABLE 't') FIELDS ({fields})")
+    made.do(f"CREATE MATERIALIZATION m FROM {of} INTO {target} FIELDS ({fields})")
     return task_definition(made.catalog, made.named("m", Kind.MATERIALIZATION))
 
 
@@ -63,3 +67,36 @@ def test_a_record_that_is_kept_whole_knows_that_it_holds_json() -> None:
 
 def test_a_view_computes_with_numbers() -> None:
     assert places(task("a i64 NULL", "CREATE VIEW v AS SELECT a FROM docs;")) == ()
+
+
+def test_an_index_has_the_digits_that_a_table_has() -> None:
+    made = task("a i64 NULL, b f64 NULL, c string FROM '/inner/c' NULL", target=INDEX)
+    assert places(made) == (("a",), ("inner", "c"))
+    assert isinstance(made.sink, IndexDefinition)
+    assert [field.path and field.path.inside for field in made.sink.fields] == [(), None, ()]
+
+
+@pytest.mark.parametrize("target", [TABLE, INDEX])
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ("list ARRAY<i64> NULL", "list"),
+        ("list ARRAY<string> NULL", "list"),
+        ("by_name map<text, decimal(20,2)> NULL", "by_name"),
+        ("lines ARRAY<record(n decimal(20,2))> NULL", "lines"),
+        ("list json NULL", "list"),
+        ("n i64 FROM '/list/0' NULL", "list"),
+        ("n string FROM '/lines/3/n' NULL", "lines"),
+        ("list ARRAY<json> NULL", "list"),
+        ("a json NULL", "a"),
+    ],
+)
+def test_numbers_in_lists_maps_and_records_keep_their_digits_too(field: str, place: str, target: str) -> None:
+    assert places(task(field, target=target)) == ((place,),)
+
+
+@pytest.mark.parametrize(
+    "field", ["list ARRAY<f64> NULL", "lines ARRAY<record(sku text, n f64)> NULL", "lines json NULL"]
+)
+def test_lists_whose_numbers_are_doubles_are_read_as_they_are(field: str) -> None:
+    assert places(task(field)) == ()

@@ -25,14 +25,13 @@ from headgate.schema.written import WrittenSchema
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.statement import Kind
 from headgate.sql.views import CreateView
-from tests.plan.planning import Planning, record
+from tests.plan.planning import AVRO, Planning, record
 
 pytestmark = pytest.mark.unit
 
 COUNT = max(4, int(os.environ.get("HEADGATE_FUZZ", "200")) // 8)
 CHANGES = 3
 
-AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
 Fields = dict[str, object]
 
 # {r} and {s} are relations, {x} and {y} columns that all of them have at first.

@@ -13,10 +13,11 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import apply
 from headgate.catalog.objects import Object, definition_of
 from headgate.plan.chain import chain_of
-from headgate.plan.errors import ColumnInUse, ColumnNameTaken, ColumnTwice, SinkKeyChanges, ViewNoLongerValid
+from headgate.plan.errors import ColumnInUse, ColumnNameTaken, ColumnTwice, ViewNoLongerValid
 from headgate.plan.impact import FollowPlan, SinkChange, check_sink_schemas, definition, needed_sink, plan_follow
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_sink, with_own_schemas
+from headgate.plan.sink_errors import SinkKeyChanges
 from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type
 from headgate.schema.evolve.verdicts import arriving as judge
 from headgate.schema.render import print_type

@@ -5,18 +5,22 @@ from __future__ import annotations
 import pytest
 
 from headgate.control.definitions import task_definition
-from headgate.control.show_materializations import described
-from headgate.plan.index_errors import NestedNotForIndex
-from headgate.plan.materialization_errors import KeyNotMaterialized, NoWayInPlace, TargetTaken
+from headgate.control.describe import described
+from headgate.plan.materialization_errors import (
+    DeltaUpdatesNotForIndex,
+    KeyNotMaterialized,
+    NestedNotForIndex,
+    NoWayInPlace,
+    TargetTaken,
+)
 from headgate.plan.plans import ChangeCatalog, ProvisionIndex, ReleaseIndex
 from headgate.plan.target_definitions import IndexDefinition
 from headgate.schema.render import print_type
 from headgate.sql.statement import Kind
-from tests.plan.planning import Planning, record
+from tests.plan.planning import AVRO, Planning, record
 
 pytestmark = pytest.mark.unit
 
-AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
 INTO = "INTO ELASTICSEARCH CONNECTION es (INDEX 'orders')"
 
 
@@ -79,6 +83,11 @@ def test_an_index_keeps_objects(world: Planning) -> None:
         world.plan(f"CREATE MATERIALIZATION m FROM orders {INTO} WITH (NESTED = FLATTEN)")
 
 
+def test_an_index_has_no_row_for_every_change(world: Planning) -> None:
+    with pytest.raises(DeltaUpdatesNotForIndex):
+        world.plan(f"CREATE MATERIALIZATION m FROM orders {INTO} WITH (DELTA UPDATES = true)")
+
+
 def test_rows_without_a_key_have_the_position_of_their_record(world: Planning) -> None:
     world.do(
         "CREATE VIEW words AS SELECT explode(split(item, ' ')) AS word FROM sold;"
@@ -99,9 +108,10 @@ def test_two_materializations_do_not_write_one_index(world: Planning) -> None:
 @pytest.mark.parametrize(("words", "drop"), [("", False), (" WITH (DROP TARGET = true)", True)])
 def test_an_index_is_given_up_with_its_materialization(world: Planning, words: str, drop: bool) -> None:
     world.do(f"CREATE MATERIALIZATION m FROM orders {INTO}")
+    made = world.named("m", Kind.MATERIALIZATION).id
     [effect] = world.change(f"DROP MATERIALIZATION m{words}").effects
     assert isinstance(effect, ReleaseIndex)
-    assert (effect.index, effect.materialization, effect.drop) == ("orders", "m", drop)
+    assert (effect.index, effect.task, effect.drop) == ("orders", made, drop)
 
 
 def test_fields_that_narrow_need_a_confirmation(world: Planning) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.plan.index_errors import MalformedIndexName
 from headgate.plan.indexes import check_index, index_name, narrowed_fields
-from headgate.plan.materialization_errors import TargetNameMissing
+from headgate.plan.materialization_errors import MalformedIndexName, TargetNameMissing
 from headgate.plan.target_definitions import IndexDefinition, TargetField, ValuePath
 from headgate.schema.errors import InvalidColumnName, UnsupportedType
 from headgate.schema.parse import parse_type

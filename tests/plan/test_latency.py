@@ -9,21 +9,19 @@ import pytest
 from headgate.catalog.objects import definition_of
 from headgate.plan.chain import chain_of
 from headgate.plan.definitions import Latency
-from headgate.plan.errors import RealTimeImpossible
-from headgate.plan.latency import ASKED, NO_KEY, POSSIBLE, choose_latency
+from headgate.plan.latency import ASKED, NO_KEY, NORMAL, choose_latency
 from headgate.plan.sink import plan_sink
+from headgate.plan.sink_errors import RealTimeImpossible
 from headgate.plan.source import plan_source
 from headgate.resolve.statements import object_id, resolve_names
 from headgate.schema.written import SchemaFormat
 from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from tests.plan.planning import Planning, record
+from tests.plan.planning import AVRO, TO, Planning, record
 
 pytestmark = pytest.mark.unit
 
-AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
-TO = "INTO KAFKA CONNECTION kafka (TOPIC 'out')"
 FROM = "FROM KAFKA CONNECTION kafka"
 
 
@@ -52,10 +50,10 @@ def latency(world: Planning, text: str) -> Latency:
     return choose_latency(world.catalog, resolved, sink, layout, chain)
 
 
-def test_a_sink_runs_in_micro_batches_unless_it_asks_for_real_time(world: Planning) -> None:
-    assert latency(world, f"FROM orders {TO} KEY (id) {AVRO}") == Latency("micro-batch", POSSIBLE)
-    assert latency(world, f"FROM lines {TO} KEY (key) FORMAT JSON") == Latency("micro-batch", POSSIBLE)
-    assert latency(world, f"FROM sold {TO} KEY (item) NOT ENFORCED FORMAT JSON") == Latency("micro-batch", POSSIBLE)
+def test_a_sink_with_a_key_runs_in_real_time(world: Planning) -> None:
+    assert latency(world, f"FROM orders {TO} KEY (id) {AVRO}") == Latency("real time", NORMAL)
+    assert latency(world, f"FROM lines {TO} KEY (key) FORMAT JSON") == Latency("real time", NORMAL)
+    assert latency(world, f"FROM sold {TO} KEY (item) NOT ENFORCED FORMAT JSON") == Latency("real time", NORMAL)
     asked = f"FROM orders {TO} KEY (id) {AVRO} WITH (LATENCY = 'real time')"
     assert latency(world, asked) == Latency("real time", ASKED)
 
@@ -65,8 +63,7 @@ def test_views_that_filter_and_project_run_in_real_time(world: Planning) -> None
         "CREATE VIEW dear AS SELECT id, upper(item) AS what FROM orders WHERE price >= 100;"
         "CREATE VIEW few AS SELECT what, id AS number FROM dear WHERE id > 3"
     )
-    asked = "WITH (LATENCY = 'real time')"
-    assert latency(world, f"FROM few {TO} KEY (number) FORMAT JSON {asked}").way == "real time"
+    assert latency(world, f"FROM few {TO} KEY (number) FORMAT JSON").way == "real time"
 
 
 def test_a_condition_on_a_computed_column_needs_a_join_for_deletes(world: Planning) -> None:
@@ -82,6 +79,8 @@ def test_a_sink_without_a_key_runs_in_real_time_only_if_asked(world: Planning) -
     assert latency(world, f"FROM sold {TO} FORMAT JSON") == Latency("micro-batch", NO_KEY)
     asked = f"FROM sold {TO} FORMAT JSON WITH (LATENCY = 'real time')"
     assert latency(world, asked) == Latency("real time", ASKED)
+    told = latency(world, f"FROM documents {TO} FORMAT JSON")
+    assert told == Latency("micro-batch", 'Python workers decode the value of source "documents", which is JSON')
 
 
 def test_latency_decides_by_hand(world: Planning) -> None:

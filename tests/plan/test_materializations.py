@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.catalog.objects import definition_of
 from headgate.errors import ErrorGroup, HeadgateError
 from headgate.plan import materialization_errors as errors
-from headgate.plan.errors import NotSupportedYet
+from headgate.plan.errors import NotSupportedYet, ReplacementBreaks, ViewNotRowByRow
 from headgate.plan.materializations import existing_materialization
-from headgate.plan.plans import ProvisionTable, ReleaseTable
+from headgate.plan.plans import Outcome, ProvisionTable, ReleaseTable
 from headgate.plan.tables import table_name
 from headgate.plan.target_definitions import TableDefinition
-from headgate.schema.errors import NameClash, NameTooLong
+from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong
 from headgate.schema.written import SchemaFormat
 from headgate.sql.materializations import CreateMaterialization
+from headgate.sql.options import ChangeOptions
 from headgate.sql.statement import Kind
-from tests.plan.planning import Planning, record, with_orders
+from headgate.sql.views import CreateView
+from tests.plan.planning import AVRO, Planning, record, with_orders
 
 pytestmark = pytest.mark.unit
 
@@ -29,12 +32,12 @@ ORDERS = record(
     ("tags", {"type": "array", "items": "string"}),
     ("address", ["null", ADDRESS]),
 )
-AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+LINES = record("lines", ("lines", {"type": "array", "items": record("line", ("sku", "string"), ("n", "long"))}))
 PG = "CREATE CONNECTION pg TO POSTGRES (HOST 'h', DATABASE 'd') WITH (VALIDATE = false)"
 
 
-def world(envelope: str = "", key: object = None) -> Planning:
-    made = with_orders(ORDERS, key)
+def world(envelope: str = "", key: object = None, schema: object = ORDERS) -> Planning:
+    made = with_orders(schema, key)
     made.do(f"{PG}; CREATE SOURCE orders FROM KAFKA CONNECTION kafka (TOPIC 'orders') {AVRO} {envelope}")
     return made
 
@@ -122,7 +125,7 @@ def test_a_table_is_named_as_it_is_written(name: str, schema: str, plain: str) -
     assert (made.table.schema, made.table.name) == (schema, plain)
 
 
-@pytest.mark.parametrize("name", ["", "a.b.c", ".t", "t.", 'a"b', '""', "x" * 64])
+@pytest.mark.parametrize("name", ["", "a.b.c", ".t", "t.", 'a"b', '""', "x" * 64, "headgate.ledger", "pg_catalog.t"])
 def test_what_is_no_name_of_a_table_is_refused(name: str) -> None:
     assert isinstance(failure(world(), name=name), errors.MalformedTableName)
 
@@ -174,6 +177,67 @@ def test_a_cast_that_some_values_survive_is_allowed(field: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "element", ["record(n string)", "record(sku text not null, n i32)", "json", "record(n json, sku text)"]
+)
+def test_records_of_a_list_are_cast_field_by_field(element: str) -> None:
+    assert columns(table(world(schema=LINES), f"FIELDS (lines ARRAY<{element}>)"))[0].startswith("lines json")
+
+
+PARTS = record(
+    "parts",
+    ("lines", {"type": "array", "items": record("line", ("sku", "string"), ("n", "long"), ("at", {"type": "int", "logicalType": "date"}))}),
+    ("by_name", {"type": "map", "values": {"type": "array", "items": "double"}}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "column"),
+    [
+        ("f string FROM '/lines/0/sku'", "text not null"),
+        ("f string FROM '/lines/1/n' NULL", "text"),
+        ("f date FROM '/lines/0/at'", "date not null"),
+        ("f i64 FROM '/by_name/some key/3'", "bigint not null"),
+        ("f array<f64> FROM '/by_name/x'", "double precision[] not null"),
+        ("f json FROM '/lines/0'", "jsonb not null"),
+    ],
+)
+def test_a_pointer_leads_into_lists_and_maps(field: str, column: str) -> None:
+    assert columns(table(world(schema=PARTS), f"FIELDS ({field})")) == [f"f {column}"]
+
+
+@pytest.mark.parametrize(
+    ("field", "error"),
+    [
+        ("f string FROM '/lines/first'", errors.UnknownPointer),
+        ("f string FROM '/lines/-1/sku'", errors.UnknownPointer),
+        ("f string FROM '/lines/0/skn'", errors.UnknownPointer),
+        ("f string FROM '/lines/0/sku/0'", errors.UnknownPointer),
+        ("f i64 FROM '/lines/0/sku'", errors.ImpossibleCast),
+        ("f string FROM '/lines/0/at'", errors.ImpossibleCast),
+        ("f string FROM '/lines/0'", errors.ImpossibleCast),
+        ("f record(at text) FROM '/lines/0'", errors.ImpossibleCast),
+    ],
+)
+def test_a_pointer_into_a_list_leads_to_what_its_elements_have(field: str, error: type[HeadgateError]) -> None:
+    assert isinstance(failure(world(schema=PARTS), f"FIELDS ({field})"), error)
+
+
+@pytest.mark.parametrize(
+    ("element", "reason"),
+    [
+        ("record(skn text)", 'has no field "skn"'),
+        ("record(sku i64)", "A text is no number"),
+        ("text", "is not a single value"),
+        ("map<text, text>", "is not a single value"),
+    ],
+)
+def test_records_of_a_list_that_can_never_fit_are_refused(element: str, reason: str) -> None:
+    error = failure(world(schema=LINES), f"FIELDS (lines ARRAY<{element}>)")
+    assert isinstance(error, errors.ImpossibleCast)
+    assert reason in (error.detail() or "")
+
+
+@pytest.mark.parametrize(
     ("native", "reason"),
     [("bigserial", "a sequence"), ("int; DROP TABLE x", "not the name"), ("timestamp(0)", "rounded"), ("boolean", "no boolean"), ("real", "lose digits")],
 )  # fmt: skip
@@ -192,6 +256,11 @@ def test_a_name_that_is_too_long_after_flattening_is_refused() -> None:
     long = "a" * 40
     error = failure(world(), f"FIELDS ({long} OBJECT ({long} string FROM '/note'))")
     assert isinstance(error, NameTooLong)
+
+
+@pytest.mark.parametrize("name", ["ctid", "xmin", "hg_op", "hg_hash", "hg_row"])
+def test_a_name_that_the_table_or_the_way_to_it_has_already_is_refused(name: str) -> None:
+    assert isinstance(failure(world(), f"FIELDS ({name} string FROM '/note' NULL)"), InvalidColumnName)
 
 
 def test_the_whole_key_must_be_there_as_it_is() -> None:
@@ -225,6 +294,21 @@ def test_what_can_have_no_position_cannot_be_quarantined() -> None:
     made.do("CREATE VIEW tags AS SELECT id, explode(tags) AS tag FROM orders")
     error = failure(made, "WITH (ON ERROR = QUARANTINE)", of="tags")
     assert isinstance(error, errors.MaterializationCannotQuarantine)
+
+
+@pytest.mark.parametrize("target", ["POSTGRES CONNECTION pg (TABLE 't')", "ELASTICSEARCH CONNECTION es (INDEX 'i')"])
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT id FROM orders UNION ALL SELECT id FROM orders", "SELECT DISTINCT id FROM orders", "SELECT 1 AS a"],
+)
+def test_a_view_whose_rows_have_no_record_of_their_own_is_refused_unless_it_is_stored(query: str, target: str) -> None:
+    made = world()
+    made.do("CREATE CONNECTION es TO ELASTICSEARCH (URL 'http://h:9200') WITH (VALIDATE = false)")
+    made.do(f"CREATE VIEW v AS {query}; CREATE MATERIALIZED VIEW stored AS {query}")
+    with pytest.raises(ViewNotRowByRow) as raised:
+        made.plan(f"CREATE MATERIALIZATION m FROM v INTO {target}")
+    assert "CREATE MATERIALIZED VIEW" in (raised.value.hint() or "")
+    made.do(f"CREATE MATERIALIZATION m FROM stored INTO {target}")
 
 
 def test_a_key_that_cannot_be_compared_is_refused() -> None:
@@ -268,9 +352,37 @@ def test_below_json_a_pointer_leads_anywhere() -> None:
     assert (one.field.path.column, one.field.path.inside) == (column, ("a/b", "0"))
 
 
-@pytest.mark.parametrize("rest", ["WITH (NESTED = TABLES, ADOPT = true)", "WITH (DELTA UPDATES = true)"])
-def test_what_is_not_there_yet_says_so(rest: str) -> None:
-    assert isinstance(failure(world(), rest), NotSupportedYet)
+def test_with_delta_updates_a_keyed_relation_has_a_row_for_every_change() -> None:
+    made = table(keyed(), "FIELDS (id i64, price f64) WITH (DELTA UPDATES = true)")
+    assert columns(made.as_made) == [
+        "id bigint not null",
+        "price double precision",
+        "_sequence bigint not null",
+        "_deleted boolean not null",
+    ]
+    assert (made.key, made.merges) == (("id",), False)
+    assert not made.columns[1].field.nullable  # a row that is written must have it; a deletion has nothing but the key
+
+
+def test_with_delta_updates_a_relation_without_a_key_is_appended_to_as_without() -> None:
+    made = world()
+    assert table(made, "WITH (DELTA UPDATES = true)") == table(made)
+
+
+def test_a_field_with_the_name_of_a_column_of_changes_is_refused() -> None:
+    error = failure(keyed(), "FIELDS (id i64, _deleted boolean FROM '/vip') WITH (DELTA UPDATES = true)")
+    assert isinstance(error, NameClash)
+
+
+def test_a_table_of_changes_has_no_child_tables() -> None:
+    error = failure(keyed(), "WITH (DELTA UPDATES = true, NESTED = TABLES)")
+    assert isinstance(error, errors.ChildTablesOfChanges)
+    assert error.field == "address"
+
+
+def test_backfill_of_a_table_of_changes_deletes_them() -> None:
+    made = created(keyed(), "WITH (DELTA UPDATES = true)")
+    assert "deleted and written anew" in made.change("ALTER MATERIALIZATION m BACKFILL").notices[0]
 
 
 DOCUMENT = {
@@ -283,6 +395,10 @@ DOCUMENT = {
         "tuple": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "number"}]},
         "mixed": {"type": "array", "items": {"type": ["string", "number"]}},
         "nothing": {"type": "null"},
+        "parts": {"allOf": [{"type": ["string", "number"]}, {"minLength": 1}]},
+        "symbol": {"enum": [1, "a"]},
+        "list": {"type": ["array", "null"]},
+        "open": {"type": "object"},
         "inner": {"$ref": "#/$defs/inner"},
     },
     "$defs": {"inner": {"type": "object", "properties": {"two": {"type": ["boolean", "integer"]}}}},
@@ -299,11 +415,25 @@ def documents() -> Planning:
 
 
 @pytest.mark.parametrize(
-    "field", ["two string", "ways string", "tuple array<string>", "mixed array<string>", "nothing string"]
+    ("field", "reason"),
+    [
+        ("two string", "the types string, number"),
+        ("ways string", "several alternatives (anyOf)"),
+        ("tuple array<string>", "a tuple"),
+        ("mixed array<string>", "the types string, number"),
+        ("nothing string", "null alone"),
+        ("parts string", "the types number, string"),
+        ("symbol string", "the types number, string"),
+        ("list string", "arrays alone"),
+        ("list i64", "arrays alone"),
+        ("open string", "objects alone"),
+        ("open array<string>", "objects alone"),
+    ],
 )
-def test_what_has_several_types_by_its_schema_must_be_json(field: str) -> None:
+def test_what_can_never_be_of_a_type_by_its_schema_must_be_json(field: str, reason: str) -> None:
     error = failure(documents(), f"FIELDS ({field} NULL)", of="docs")
     assert isinstance(error, errors.ImpossibleCast)
+    assert reason in error.reason
     assert error.hint() == "Write json as its type."
     name = field.split()[0]
     assert columns(table(documents(), f"FIELDS ({name} json NULL)", of="docs")) == [f"{name} jsonb"]
@@ -314,7 +444,9 @@ def test_a_place_inside_a_record_that_is_referred_to_is_found() -> None:
     assert isinstance(error, errors.ImpossibleCast)
 
 
-@pytest.mark.parametrize("field", ["any i64", "maybe string", "mixed array<json>"])
+@pytest.mark.parametrize(
+    "field", ["any i64", "maybe string", "mixed array<json>", "tuple array<json>", "list array<i64>"]
+)
 def test_a_property_without_a_type_and_one_that_is_null_or_a_type_pass(field: str) -> None:
     assert len(table(documents(), f"FIELDS ({field} NULL)", of="docs").columns) == 1
 
@@ -352,6 +484,14 @@ def test_setting_the_same_fields_changes_nothing() -> None:
     assert "stay as they are" in made.skip("ALTER MATERIALIZATION m SET FIELDS (id i64)").notice
 
 
+def test_rows_of_an_adopted_table_without_a_key_are_never_written_twice() -> None:
+    made = created(world(), "WITH (ADOPT = true)")
+    for statement in ("BACKFILL", "SET FIELDS (id i32) WITH (CONFIRM = true)"):
+        with pytest.raises(NotSupportedYet):
+            made.change(f"ALTER MATERIALIZATION m {statement}")
+    made.change("ALTER MATERIALIZATION m SET FIELDS (id i64)")
+
+
 def test_widening_a_field_needs_no_confirmation_and_narrowing_does() -> None:
     made = created(world(), "FIELDS (id i64, price f64)")
     made.do("ALTER MATERIALIZATION m SET FIELDS (id decimal(20,0), price f64)")
@@ -360,6 +500,43 @@ def test_widening_a_field_needs_no_confirmation_and_narrowing_does() -> None:
     assert "id from numeric(20,0) to bigint" in raised.value.message()
     made.do("ALTER MATERIALIZATION m SET FIELDS (id i64, price f64) WITH (CONFIRM = true)")
     assert existing(made).with_options.seed_backfill == 1
+
+
+def over_a_view(rest: str = "") -> Planning:
+    made = world()
+    made.do("CREATE VIEW v AS SELECT id, note AS n FROM orders")
+    made.do(f"CREATE MATERIALIZATION m FROM v INTO POSTGRES CONNECTION pg (TABLE 't') {rest}")
+    return made
+
+
+NARROWER = "AS SELECT id, CAST(note AS bigint) AS n FROM orders"
+
+
+def test_replacing_a_view_so_that_a_column_narrows_needs_a_confirmation() -> None:
+    made = over_a_view()
+    with pytest.raises(ReplacementBreaks) as raised:
+        made.change(f"CREATE OR REPLACE VIEW v {NARROWER}")
+    assert "narrows n from text to bigint" in (raised.value.detail() or "")
+    assert "CONFIRM = true" in raised.value.hint()
+    planned = made.change(f"CREATE OR REPLACE VIEW v WITH (CONFIRM = true) {NARROWER}")
+    assert [one.outcome for one in planned.consequences] == [Outcome.FILLED_ANEW]
+    assert "filled anew" in planned.notices[0]
+    made.do(f"CREATE OR REPLACE VIEW v WITH (CONFIRM = true) {NARROWER}")
+    assert definition_of(made.named("v", Kind.VIEW), CreateView).with_options == ChangeOptions()
+
+
+@pytest.mark.parametrize(
+    ("policy", "outcome"), [("BACKFILL", Outcome.FILLED_ANEW), ("DISABLE TASK", Outcome.HALTS), ("ABORT", None)]
+)
+def test_a_policy_that_is_written_out_decides_without_a_confirmation(policy: str, outcome: Outcome | None) -> None:
+    made = over_a_view(f"WITH (ON INCOMPATIBLE SCHEMA CHANGE = {policy})")
+    if outcome is None:
+        with pytest.raises(ReplacementBreaks) as raised:
+            made.change(f"CREATE OR REPLACE VIEW v WITH (CONFIRM = true) {NARROWER}")
+        assert "CONFIRM" not in raised.value.hint()
+        return
+    planned = made.change(f"CREATE OR REPLACE VIEW v {NARROWER}")
+    assert [one.outcome for one in planned.consequences] == [outcome]
 
 
 @pytest.mark.parametrize(("rest", "drop"), [("", False), (" WITH (DROP TARGET = true)", True)])

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.errors import HeadgateError
-from headgate.plan import on_demand as od, on_demand_errors as errors
+from headgate.plan import materialization_errors as errors, on_demand as od
 from headgate.plan.materialization_errors import MaterializationCannotQuarantine, NativeTypeRefused
 from headgate.plan.materializations import existing_materialization
 from headgate.plan.on_demand_messages import row_file, service_file, shared_files
 from headgate.plan.target_definitions import OnDemandDefinition
 from headgate.schema import types as t
+from headgate.schema.errors import NameClash
 from headgate.sql.errors import UnknownColumn
 from headgate.sql.statement import Kind
 from tests.plan.planning import Planning
@@ -50,8 +51,10 @@ def test_a_relation_whose_rows_change_without_a_key_can_be_served() -> None:
         ("WITH (ON ERROR = QUARANTINE)", MaterializationCannotQuarantine),
         ("WITH (NESTED = JSON)", errors.OptionNotOnDemand),
         ("WITH (ADOPT = true)", errors.OptionNotOnDemand),
+        ("WITH (DELTA UPDATES = true)", errors.OptionNotOnDemand),
         ("WITH (ON INCOMPATIBLE SCHEMA CHANGE = ABORT)", errors.OptionNotOnDemand),
         ("FIELDS (id i64 AS 'int8')", NativeTypeRefused),
+        ("""FIELDS ("a.b" i64 FROM '/id', a OBJECT (b i64 FROM '/id'))""", NameClash),
     ],
 )
 def test_what_is_about_a_target_is_refused(rest: str, error: type[HeadgateError]) -> None:

@@ -7,23 +7,19 @@ import json
 import pytest
 
 from headgate.catalog.changes import apply
-from headgate.catalog.errors import UnknownColumn, UnknownObject
+from headgate.catalog.errors import InUse, UnknownColumn, UnknownObject
 from headgate.catalog.objects import DependencyKind
 from headgate.control.definitions import task_definition
 from headgate.plan.definitions import DefinitionName
-from headgate.plan.errors import SinkFeedsItself, SinkNeedsKey
 from headgate.plan.impact import plan_follow
 from headgate.plan.plans import RegisterSchema
+from headgate.plan.sink_errors import SinkFeedsItself, SinkNeedsKey
 from headgate.schema.written import WrittenSchema
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
-from tests.plan.planning import Planning, record
+from tests.plan.planning import AVRO, TO, Planning, record
 
 pytestmark = pytest.mark.unit
-
-REGISTRY = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
-AVRO = f"FORMAT AVRO {REGISTRY}"
-TO = "INTO KAFKA CONNECTION kafka (TOPIC 'out')"
 
 
 @pytest.fixture
@@ -123,6 +119,19 @@ def test_another_doc_of_a_key_is_published_and_no_record_uses_it(world: Planning
     assert definition(world).keys == before.keys
     assert "brought in step" in planned.notices[-1]
     assert "nothing has changed" in world.skip("ALTER SINK s SET FROM same").notice
+
+
+def test_a_relation_whose_old_rows_the_sink_needs_is_read_from_a_stored_copy(world: Planning) -> None:
+    world.do(f"CREATE SINK s FROM orders_log {TO} FORMAT JSON ENVELOPE DEBEZIUM")
+    for relation in ("orders", "returns"):
+        (planned,) = world.do(f"ALTER SINK s SET FROM {relation}")
+        assert planned.notices[0].startswith(f'materialized view "{relation}_rows" is created too')
+        copy = world.named(f"{relation}_rows")
+        assert task_definition(world.catalog, world.named("s", Kind.SINK)).source.id == copy.id
+        with pytest.raises(InUse):
+            world.plan(f"DROP MATERIALIZED VIEW {relation}_rows")
+    world.do("DROP MATERIALIZED VIEW orders_rows; ALTER SINK s SET FROM orders_log")
+    assert task_definition(world.catalog, world.named("s", Kind.SINK)).source.id == world.named("orders_log").id
 
 
 def test_what_changes_nothing_is_passed_over(world: Planning) -> None:

@@ -30,12 +30,10 @@ from headgate.sql.formats import frozen_schemas
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
-from tests.plan.planning import Planning, record
+from tests.plan.planning import AVRO, REGISTRY, Planning, record
 
 pytestmark = pytest.mark.unit
 
-REGISTRY = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
-AVRO = f"FORMAT AVRO {REGISTRY}"
 SINK = f"CREATE SINK out FROM v INTO KAFKA CONNECTION kafka (TOPIC 'out') KEY (id) {AVRO}"
 
 
@@ -174,6 +172,24 @@ def test_fields_of_records_without_a_name_can_be_documented(world: Planning) -> 
     schema = frozen(world)
     assert (doc(schema, "addr", "street"), doc(schema, "addr", "zip")) == ("by hand", "of the town")
     assert _record_in(schema["fields"][1]["type"])["doc"] == "a place"
+
+
+def test_fields_behind_lists_and_maps_with_names_can_be_documented(world: Planning) -> None:
+    world.do(
+        "CREATE TYPE stays AS LIST (ELEMENT TYPE = record(city text, year record(n integer)));"
+        "CREATE TYPE by_kind AS MAP (VALUE TYPE = stays); CREATE TYPE life AS (past by_kind);"
+        "CREATE VIEW lives AS SELECT id, NULL::life AS life FROM people;"
+        "CREATE SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS);"
+        "COMMENT ON COLUMN (life.past).city IS 'where'; COMMENT ON COLUMN life.past IS 'before now';"
+        "COMMENT ON COLUMN lives.life IS 'all of it'; COMMENT ON COLUMN lives.id IS 'its number'"
+    )
+    text = SINK.replace("FROM v", "FROM lives")
+    with pytest.raises(errors.PolicyViolated) as refused:
+        world.plan(text)
+    assert refused.value.undocumented == ("value $.life.past{}[].year", "value $.life.past{}[].year.n")
+    made(world, f"{text} (DOC ON COLUMN (life.past).year = 'when', DOC ON COLUMN (life.past).year.n = 'of our era')")
+    paths = [("life", "past", name) for name in ("city", "year")] + [("life", "past", "year", "n")]
+    assert [doc(frozen(world), *path) for path in paths] == ["where", "when", "of our era"]
 
 
 def test_the_docs_reach_every_mapper(world: Planning) -> None:
@@ -350,6 +366,9 @@ def test_alter_refuses_other_formats_and_docs_that_are_not_there(world: Planning
         world.plan("ALTER SINK out FORMAT AVRO (DROP DOC ON COLUMN v.id)")
     with pytest.raises(errors.DocNotInSink):
         world.plan("ALTER SINK out FORMAT AVRO (ADD DOC ON TYPE people = 'x')")
+    with pytest.raises(errors.DocTwice):
+        world.plan("ALTER SINK out FORMAT AVRO (ADD DOC ON TYPE v = 'x', ADD DOC ON TYPE public.v = 'y')")
+    world.plan("ALTER SINK out FORMAT AVRO (ADD DOC ON TYPE v = 'x', ADD KEY DOC ON TYPE v = 'y')")
 
 
 def test_every_field_of_a_schema_can_be_documented_by_a_statement(world: Planning) -> None:

@@ -10,30 +10,27 @@ import pytest
 
 from headgate.catalog.changes import apply
 from headgate.catalog.objects import definition_of
-from headgate.plan.definitions import RecordEncoding, SinkDefinition
-from headgate.plan.errors import SinkFormatNeedsOneColumn
+from headgate.plan.definitions import RecordEncoding
 from headgate.plan.impact import plan_follow
 from headgate.plan.plans import ChangeCatalog, RegisterSchema
-from headgate.plan.publish.errors import (
+from headgate.plan.publish.schemas import missing_fields
+from headgate.plan.sink import plan_sink, subjects
+from headgate.plan.sink_errors import (
     InvalidMessageName,
     OptionOfOtherFormat,
     OptionOfOtherSide,
+    SinkFormatNeedsOneColumn,
     TypeNotBytes,
 )
-from headgate.plan.publish.schemas import missing_fields
-from headgate.plan.sink import plan_sink, subjects
-from headgate.resolve.statements import resolve_names
 from headgate.schema.types import Named, Record, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.formats import frozen_schemas
 from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
-from tests.plan.planning import Planning, record
+from tests.plan.planning import REGISTRY, TO, Planning, record, sink
 
 pytestmark = pytest.mark.unit
 
-REGISTRY = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
-TO = "INTO KAFKA CONNECTION kafka (TOPIC 'out')"
 ORDER: dict[str, Any] = {
     **record("order", doc="an order"),
     "fields": [
@@ -53,12 +50,6 @@ def world() -> Planning:
         f"CREATE SOURCE sold FROM KAFKA CONNECTION kafka (TOPIC 'orders') FORMAT AVRO {REGISTRY}"
     )
     return world
-
-
-def sink(world: Planning, text: str) -> SinkDefinition:
-    statement = parse_statement(f"CREATE SINK {text}")
-    assert isinstance(statement, CreateSink)
-    return plan_sink(world.catalog, resolve_names(statement, world.catalog, world.path))
 
 
 def text(side: RecordEncoding | None) -> str:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from headgate.catalog.errors import UnknownColumn
+from headgate.catalog.objects import definition_of
 from headgate.control.definitions import task_definition
-from headgate.plan.definitions import AT, HeadersColumn, RecordEncoding, SinkDefinition, SourceDefinition
-from headgate.plan.errors import SinkFormatNeedsOneColumn, SinkKeyNotOfSource, SinkKeyNotUnique
+from headgate.plan.definitions import AT, HeadersColumn, SinkDefinition, SourceDefinition
 from headgate.plan.impact import plan_follow
-from headgate.plan.plans import CreateTopic, RegisterSchema
-from headgate.plan.sink import plan_sink
-from headgate.plan.sink_option_errors import (
+from headgate.plan.plans import CreateTopic, RegisterSchema, Show
+from headgate.plan.sink_errors import (
     DebeziumNeedsState,
     FullnameOfOneSide,
     HeadersOfOtherType,
@@ -23,24 +21,23 @@ from headgate.plan.sink_option_errors import (
     PartitionByNotInteger,
     PartitionByNotKey,
     SinkCannotQuarantine,
+    SinkFormatNeedsOneColumn,
     SinkKeyHoldsMap,
+    SinkKeyNotOfSource,
+    SinkKeyNotUnique,
+    SnapshotOfCopy,
 )
 from headgate.resolve.errors import PasswordInAddress
-from headgate.resolve.statements import resolve_names
 from headgate.schema.encodings import AFTER_DOC, BEFORE_DOC, EVENT_DOC
 from headgate.schema.written import WrittenSchema
 from headgate.sql.errors import UnknownColumn as UnknownColumnInQuery
 from headgate.sql.registry_formats import PendingId
-from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
-from headgate.sql.statement import Kind
-from tests.plan.planning import Planning, record
+from headgate.sql.statement import Kind, print_statement
+from tests.plan.planning import AVRO, REGISTRY, TO, Planning, record, schema, sink
 
 pytestmark = pytest.mark.unit
 
-REGISTRY = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
-AVRO = f"FORMAT AVRO {REGISTRY}"
-TO = "INTO KAFKA CONNECTION kafka (TOPIC 'out')"
 
 MORE = {"name": "more", "type": ["null", "int"], "default": None}
 
@@ -56,18 +53,6 @@ def world() -> Planning:
         " INCLUDE PARTITION, OFFSET, HEADERS"
     )
     return world
-
-
-def sink(world: Planning, text: str) -> SinkDefinition:
-    statement = parse_statement(f"CREATE SINK {text}")
-    assert isinstance(statement, CreateSink)
-    return plan_sink(world.catalog, resolve_names(statement, world.catalog, world.path))
-
-
-def schema(side: RecordEncoding | None) -> Any:
-    assert side is not None
-    assert side.schema is not None
-    return json.loads(side.schema)
 
 
 # envelopes
@@ -131,6 +116,14 @@ def test_change_events_need_the_old_rows_of_what_changes(world: Planning) -> Non
         assert "MATERIALIZED VIEW" in str(caught.value.hint())
 
 
+def test_change_events_are_explained_with_the_copy_that_creating_them_would_make(world: Planning) -> None:
+    text = f"CREATE SINK s FROM orders {TO} {AVRO} ENVELOPE DEBEZIUM"
+    for explained in (f"EXPLAIN {text}", f"EXPLAIN VALUE SCHEMA FOR {text}"):
+        statement = world.plan(explained)
+        assert isinstance(statement, Show)
+    assert not [*world.catalog.of_kind(Kind.MATERIALIZED_VIEW)]
+
+
 def test_a_change_event_is_no_single_column(world: Planning) -> None:
     world.do("CREATE VIEW v AS SELECT item FROM sold")
     with pytest.raises(SinkFormatNeedsOneColumn):
@@ -172,7 +165,7 @@ def test_a_key_that_nothing_proves_unique_needs_not_enforced(world: Planning, vi
 
 
 def test_another_key_than_the_sources_needs_stored_rows(world: Planning) -> None:
-    for key in ("item", "id, item"):
+    for key in ("item", "id, item"):  # CREATE SINK makes a copy for the second one
         with pytest.raises(SinkKeyNotOfSource) as caught:
             sink(world, f"s FROM orders {TO} KEY ({key}) NOT ENFORCED FORMAT JSON")
         assert "MATERIALIZED VIEW" in str(caught.value.hint())
@@ -335,6 +328,31 @@ def test_a_sink_without_a_snapshot_begins_where_its_source_ends_now(world: Plann
     source = task_definition(world.catalog, made).source
     assert isinstance(source, SourceDefinition)
     assert source.start_offsets == {0: 10}
+
+
+def test_over_a_materialized_view_a_sink_without_a_snapshot_begins_behind_its_last_batch(world: Planning) -> None:
+    world.do(
+        "CREATE MATERIALIZED VIEW counts AS SELECT item, count(*) AS n FROM sold GROUP BY item;"
+        "CREATE VIEW many AS SELECT * FROM counts WHERE n > 1;"
+        f"CREATE SINK s FROM many {TO} KEY (item) FORMAT JSON WITH (SNAPSHOT = false);"
+        "CREATE SINK t FROM sold INTO KAFKA CONNECTION kafka (TOPIC 't') KEY (item) NOT ENFORCED FORMAT JSON WITH (SNAPSHOT = false)"
+    )
+    made = world.named("s", Kind.SINK)
+    assert task_definition(world.catalog, made).view_start == (1, 7)
+    assert "SEED BATCH = (1, 7)" in print_statement(definition_of(made, CreateSink))
+    for relation, begins in (("counts", (None, (1, 7))), ("sold", ((10,), None))):
+        world.do(f"ALTER SINK t SET FROM {relation}")
+        options = definition_of(world.named("t", Kind.SINK), CreateSink).with_options
+        assert (options.seed_offset, options.seed_batch) == begins
+
+
+def test_a_stored_copy_does_not_know_where_its_source_ends(world: Planning) -> None:
+    text = f"CREATE SINK s FROM orders {TO} FORMAT JSON ENVELOPE DEBEZIUM WITH (SNAPSHOT = false)"
+    with pytest.raises(SnapshotOfCopy) as refused:
+        world.plan(text)
+    assert "orders_rows" in str(refused.value.hint())
+    world.do("CREATE MATERIALIZED VIEW orders_rows AS SELECT * FROM orders")
+    world.plan(text.replace("FROM orders", "FROM orders_rows"))
 
 
 def test_a_sink_with_a_snapshot_begins_where_its_source_begins(world: Planning) -> None:

@@ -20,11 +20,10 @@ from headgate.schema.written import WrittenSchema
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
-from tests.plan.planning import Planning
+from tests.plan.planning import AVRO, Planning
 
 pytestmark = pytest.mark.unit
 
-AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
 POLICY = "CREATE SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL {})"
 SINK = f"CREATE SINK out FROM people INTO KAFKA CONNECTION kafka (TOPIC 'out') {AVRO}"
 

@@ -8,13 +8,7 @@ import pytest
 
 from headgate.catalog.changes import ObjectCreated
 from headgate.plan.definitions import Origin
-from headgate.plan.errors import (
-    ColumnCollision,
-    KeyFormatMissing,
-    SchemaCannotChange,
-    TooManyNames,
-    UpsertKeyUnknown,
-)
+from headgate.plan.errors import ColumnCollision, KeyFormatMissing, SchemaCannotChange, TooManyNames, UpsertKeyUnknown
 from headgate.resolve.errors import InvalidTimestamp, PasswordInAddress, StartTwice
 from headgate.schema.encodings import JsonEncoding, SchemaEncoding, TextEncoding
 from headgate.schema.errors import MalformedAvro
@@ -23,12 +17,11 @@ from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.errors import InvalidOptionValue, RepeatedOption
 from headgate.sql.script import parse_statement
 from headgate.sql.statement import print_statement
-from tests.plan.planning import Planning, record, shown, with_orders
+from tests.plan.planning import REGISTRY, Planning, record, shown, with_orders
 
 pytestmark = pytest.mark.unit
 
 AT = "FROM KAFKA CONNECTION kafka (TOPIC 'orders')"
-REGISTRY = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
 AVRO = f"AVRO {REGISTRY}"
 VALUE = record("order", ("item", "string"), ("price", ["null", "double"]))
 KEY = record("order_key", ("id", "long"), ("region", ["null", "string"]))

@@ -211,7 +211,8 @@ def avro(*fields: str, name: str = "Given") -> str:
         ("c1, c2", ["c1 \"int\""], '"c2" is missing in the schema'),
         ("c2, c1", ["c1 \"int\"", "c2 \"string\""], '"c1" comes after "c2"'),
         ("c1::bigint AS c1, c2", ["c1 \"int\"", "c2 \"string\""], "write CAST(c1 AS integer)"),
-        ("c1, c2", ["c1 \"string\"", "c2 \"string\""], '"c1" is integer and in the schema text'),
+        ("c1, c2", ["c1 \"string\"", "c2 \"string\""], '"c1" is integer and in the schema text: write CAST(c1 AS text)'),
+        ("c1, c2", ['c1 {"type": "enum", "name": "E", "symbols": ["A"]}', "c2 \"string\""], "write CAST(c1 AS text)"),
         ("c1, c2", ["C1 \"int\"", "c2 \"string\""], '"c1" differs from "C1" only by case: write "C1" in quotes'),
         ("c1, r", ["c1 \"int\"", "r " + avro("a \"int\"", "B \"string\"", name="In")], '"r.b" differs from "B" only by case'),
         ("c1, r", ["c1 \"int\"", "r " + avro("b \"string\"", "a \"int\"", name="In")], '"r.b" comes after'),
@@ -243,6 +244,28 @@ def test_extra_fields_may_stand_anywhere_and_nullability_does_not_matter(plannin
     assert [c.name.name for c in definition.columns] == ["k", "c1", "r"]
 
 
+def test_texts_and_bytes_go_into_enums_and_fixed_and_nulls_inside_arrays_are_told(planning: Planning) -> None:
+    planning.do(
+        "CREATE STREAM parts (f bytes, t text[], m map<text, int>, e text) WITH (kafka_topic = 'p', value_format = 'json', partitions = 1)"
+    )
+    one, two = (f'{{"type": "enum", "name": "E", "symbols": {symbols}}}' for symbols in ('["A"]', '["B", "A"]'))
+    rest = ('f {"type": "fixed", "name": "F", "size": 3}', 't {"type": "array", "items": "string"}', 'm {"type": "map", "values": "int"}')  # fmt: skip
+    first, second = (given(planning, avro(*rest, f"e {enum}")) for enum in (one, two))
+    (done,) = planning.do(
+        f"CREATE STREAM a WITH (value_format = 'avro', value_schema_id = {first}) AS SELECT * FROM parts"
+    )
+    assert '"f", "t", "t[]", "m", "m{}" and "e"' in done.notices[0]
+    planning.do(f"CREATE STREAM b WITH (kafka_topic = 't', value_format = 'avro', value_schema_id = {first})")
+    planning.do(f"CREATE STREAM c WITH (value_schema_id = {second}) AS SELECT f, e FROM b")
+    planning.do(f"CREATE STREAM d WITH (kafka_topic = 't', value_format = 'avro', value_schema_id = {second})")
+    wrong = refused(
+        planning,
+        f"CREATE STREAM x WITH (value_schema_id = {first}) AS SELECT f, e FROM d",
+        errors.ColumnsNotInSchema,
+    )
+    assert wrong.message().endswith("and in the schema enum('A'): write CAST(e AS text)")
+
+
 # values and keys that are no records
 
 
@@ -254,6 +277,19 @@ def test_a_value_that_is_no_record_takes_one_column_of_any_name(planning: Planni
     assert [c.name for c in planning.named("s", Kind.STREAM).columns] == ["k", "c1"]
     two = statement("as", "value", single, "SELECT k, c1, c2 FROM src")
     refused(planning, two.replace("STREAM s", "STREAM u"), HeadgateError)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_column_is_the_whole_record_also_under_the_name_of_a_field(planning: Planning, side: str) -> None:
+    id_ = given(planning, avro('c1 "int"', 'c2 "string"'))
+    select, more = "STRUCT(c1 := c1, c2 := c2) AS c1", ", wrap_single_value = false" if side == "value" else ""
+    query = f"SELECT {select}, k FROM src PARTITION BY c1" if side == "key" else f"SELECT k, {select} FROM src"
+    planning.do(statement("as", side, f"SIDE_format = 'avro', SIDE_schema_id = {id_}{more}", query))
+    definition = planning.named("s", Kind.STREAM).definition
+    assert isinstance(definition, CreateStreamAs)
+    assert ("c1", "key" if side == "key" else "value") in [
+        (c.name.name, "key" if c.role == "KEY" else "value") for c in definition.columns
+    ]
 
 
 def test_a_key_of_two_fields_takes_two_columns(planning: Planning) -> None:

@@ -13,11 +13,9 @@ from headgate.plan.plans import Outcome
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.sql.errors import UnknownColumn
-from tests.plan.planning import Planning, record
+from tests.plan.planning import AVRO, Planning, record
 
 pytestmark = pytest.mark.unit
-
-AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.plan.widening import widening
-from headgate.runtime.targets.postgres_tables import holds
+from headgate.runtime.targets.postgres_columns import holds
 
 pytestmark = pytest.mark.unit
 

@@ -15,6 +15,7 @@ from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.entry import ScheduledTask
 from headgate.runtime.ports import BatchResult, Input, Limit, ReplanNeeded, Watched
+from headgate.runtime.scheduler import Scheduler
 
 SOURCE = 1
 LONG = 60.0  # seconds; no test waits so long unless it fails
@@ -170,3 +171,31 @@ class RecordedEvents:
     def wait_until(self, holds: Callable[[], bool]) -> None:
         with self._changed:
             assert self._changed.wait_for(holds, LONG)
+
+
+class Running:
+    """A scheduler that runs, with all that it stands on."""
+
+    def __init__(self, workers: int) -> None:
+        self.cluster = MemoryCluster()
+        self.jobs = MemoryJobs()
+        self.events = RecordedEvents()
+        self.scheduler = Scheduler(self.jobs, self.events, workers)
+        self.scheduler.start()
+
+    def add(self, *tasks: MemoryTask) -> None:
+        for task in tasks:
+            self.scheduler.add(task)
+        self.events.wait_until(lambda: self.events.begun_tasks.keys() >= {task.id for task in tasks})
+
+
+class Gate:
+    """Work that waits until the test opens it."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.opened = threading.Event()
+
+    def __call__(self) -> None:
+        self.entered.set()
+        assert self.opened.wait(LONG)

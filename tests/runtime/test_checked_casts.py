@@ -8,17 +8,20 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession, functions as F
+from pyspark.sql import Row, SparkSession, functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headgate.plan.field_casts import refused_cast
+from headgate.plan.materialized_fields import refused_cast
 from headgate.runtime.checked_casts import checked_cast
 from headgate.schema import types as t
 from headgate.schema.formats.spark import to_spark
+from tests.schema.records import record_type
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 BAD = object()
+LINE = record_type("record(sku text, n double, at record(x bigint))")
+WANTED = record_type("record(n bigint, at record(x text not null))")
 MOMENT = dt.datetime(2026, 11, 15, 12, 30, 0, 5)
 CASES: list[tuple[t.Type, t.Type, list[tuple[Any, Any]]]] = [
     (t.Integer(), t.Bigint(), [(2**31 - 1, 2**31 - 1)]),
@@ -49,6 +52,18 @@ CASES: list[tuple[t.Type, t.Type, list[tuple[Any, Any]]]] = [
     (t.Array(t.Double()), t.Array(t.Bigint()), [([1.0, None], [1, None]), ([1.0, 1.5], BAD), ([], [])]),
     (t.Array(t.Text()), t.Array(t.Text()), [(["a"], ["a"]), (["a\0"], BAD)]),
     (t.Map(t.Bigint()), t.Map(t.Integer()), [({"a": 1}, {"a": 1}), ({"a": 2**40}, BAD)]),
+    (t.Array(t.Text()), t.Array(t.Text(), False), [(["a"], ["a"]), (["a", None], BAD), ([], [])]),
+    (t.Map(t.Bigint()), t.Map(t.Bigint(), False), [({"a": 1}, {"a": 1}), ({"a": None}, BAD)]),
+    (
+        t.Array(LINE), t.Array(WANTED),
+        [
+            ([Row(sku="a", n=7.0, at=Row(x=1))], [Row(n=7, at=Row(x="1"))]),
+            ([None, Row(sku=None, n=None, at=None)], [None, Row(n=None, at=None)]),
+            ([Row(sku="a", n=7.5, at=None)], BAD),
+            ([Row(sku="a", n=7.0, at=Row(x=None))], BAD),
+            ([], []),
+        ],
+    ),
     (t.Double(), t.Json(), [(0.5, "0.5")]),
     (t.Array(t.Bigint()), t.Json(), [([1], "[1]")]),
     (t.Double(), t.Double(), [(0.1, 0.1)]),

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from headgate.connectors.postgres import Connection
+from headgate.errors import HeadgateError
 from headgate.plan.child_tables import child_tables
 from headgate.plan.target_definitions import TableDefinition, TargetField, record_of
+from headgate.runtime.targets.errors import ForeignColumnRequired, LinkKeepsRows, TableForeign, TableLacksKey
 from headgate.runtime.targets.postgres_merge import BadRow
-from headgate.runtime.targets.postgres_tables import release
+from headgate.runtime.targets.postgres_tables import check_table, release
 from headgate.runtime.targets.table_rows import DELETE, WRITE
 from headgate.schema import types as t
 from tests.runtime import test_postgres_target as target
@@ -126,6 +128,57 @@ def test_a_key_that_gets_wider_does_so_in_all_tables_and_stays_linked(
     assert rows(connection, f"{name}_about") == []
 
 
+def test_adopted_tables_keep_rows_of_others_and_their_records(
+    address: str,
+    connection: Connection,
+    writers: list[Writer],
+    name: str,
+) -> None:
+    connection.execute(
+        f"CREATE TABLE public.{name} (id int PRIMARY KEY, mine text);"
+        f"CREATE TABLE public.{name}_about (id int PRIMARY KEY, city text, mine text);"
+        f"INSERT INTO public.{name} VALUES (1, 'x'), (2, 'x'); "
+        f"INSERT INTO public.{name}_about VALUES (1, 'Bonn', 'x'), (2, 'Bonn', 'x'), (9, 'orphan', 'x')".encode()
+    )
+    made = nested(name)
+    with pytest.raises(TableForeign):
+        check_table(connection, made, new=True)
+    made = replace(made, adopt=True)
+    check_table(connection, made, new=True)
+    writer = Writer(address, made)
+    writers.append(writer)
+    about = texts('{"city": "Ulm"}', '{"city": "Kiel"}')
+    writer.write(staged({"id": numbers(1, 3), "hg_nested_0": about, "hg_nested_1": texts('[{"sku": "a"}]', None)}))
+    assert rows(connection, name) == [(1, "x"), (2, "x"), (3, None)]
+    assert rows(connection, f"{name}_about", "id, city, mine") == [
+        (1, "Ulm", None), (2, "Bonn", "x"), (3, "Kiel", None), (9, "orphan", "x"),
+    ]  # fmt: skip
+    assert rows(connection, f"{name}_lines", "id, sku") == [(1, "a")]
+    nothing = texts(None, None)
+    writer.write(staged({"id": numbers(1, 2), "hg_nested_0": nothing, "hg_nested_1": nothing}, [DELETE, DELETE]))
+    assert rows(connection, f"{name}_about", "id") == [(3,), (9,)]
+    assert rows(connection, name, "id") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("about", "error"),
+    [
+        ("id bigint", TableLacksKey),
+        ("id bigint PRIMARY KEY, must int NOT NULL", ForeignColumnRequired),
+        ("id bigint PRIMARY KEY REFERENCES public.{name}", LinkKeepsRows),
+    ],
+)
+def test_a_child_table_that_cannot_be_adopted_is_refused(
+    connection: Connection, name: str, about: str, error: type[HeadgateError]
+) -> None:
+    columns = about.format(name=name)
+    connection.execute(
+        f"CREATE TABLE public.{name} (id bigint PRIMARY KEY); CREATE TABLE public.{name}_about ({columns})".encode()
+    )
+    with pytest.raises(error):
+        check_table(connection, replace(nested(name), adopt=True), new=True)
+
+
 def test_dropping_the_target_drops_the_child_tables(
     address: str,
     connection: Connection,
@@ -134,7 +187,7 @@ def test_dropping_the_target_drops_the_child_tables(
 ) -> None:
     made = nested(name)
     writers.append(Writer(address, made))
-    release(connection, made.table, drop=True)
+    release(connection, made.table, f"uuid of {name}", drop=True)
     found = connection.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE %s", (f"{name}%",)).fetchone()
     assert found == (0,)
 

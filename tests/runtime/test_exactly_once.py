@@ -1,4 +1,4 @@
-"""Engines and brokers are killed, stopped and woken while records flow: a reader of committed records sees each row once.
+"""Engines and brokers are killed while records flow: a reader of committed records sees each row once.
 
 `HEADGATE_KILLS` sets how many times; `HEADGATE_KILL_SEED` repeats the moments of another run.
 """
@@ -10,10 +10,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import cycle, islice
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
@@ -24,16 +22,15 @@ from headgate.runtime.ports import Batch
 from headgate.runtime.targets.kafka_transactions import KafkaTransactions
 from headgate.serve.client import EngineProcess, start_engine
 from tests.embedded.world_fixtures import eventually, open_world
+from tests.runtime.kills import A_START, KILLS, SEED, Flow, Step, flowing, in_turn, kill_engines, progress
 from tests.runtime.once_topics import Once, Pair, batch, write
 from tests.runtime.orders import CHEAP, Orders
 from tests.runtime.statements import run
-from tests.runtime.test_faults import stop_processes, take_over
-from tests.runtime.test_kill import A_START, KILLS, SEED, _die, _Flow, _flow, _numbers, _progress, _wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(2 * 300 * (KILLS + 4))]
 
-# Before the transaction, in it, between its commit and the catalog's copy of the ledger, and behind both.
-POINTS = (("after_mark", 1), ("in_write", 1), ("after_write", 1), ("after_commit", 1), ("in_write", 2))
+# In the transaction, between its commit and the catalog's copy of the ledger, before both, behind both, and in a second one.
+STEPS = (Step("in_write"), Step("after_write"), Step("after_mark"), Step("after_commit"), Step("in_write", 2))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +44,7 @@ def exact_orders(world: World, topic: str) -> Orders:
     return Orders(found["kafka"], found["registry"], topic, delivery="exactly once")
 
 
-def each_once(orders: Orders, flow: _Flow, engine: EngineProcess) -> None:
+def each_once(orders: Orders, flow: Flow, engine: EngineProcess) -> None:
     """All orders have arrived, and none of them twice."""
     wanted = set(range(int(CHEAP), flow.sent))
     came = orders.arrived(wanted, A_START)
@@ -57,40 +54,16 @@ def each_once(orders: Orders, flow: _Flow, engine: EngineProcess) -> None:
 
 def _goes_on(project: Path, engine: EngineProcess) -> None:
     """Wait until another batch is committed."""
-    before = _progress(project)
-    assert eventually(lambda: _progress(project) > before, A_START), run(engine, "SHOW TASKS;")
+    before = progress(project)
+    assert eventually(lambda: progress(project) > before, A_START), run(engine, "SHOW TASKS;")
 
 
-def test_an_engine_that_dies_at_any_step_of_a_batch_doubles_nothing(world: World, tmp_path: Path) -> None:
-    orders = exact_orders(world, "once_steps")
-    project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
-    with start_engine(project, environment=environment) as engine:
-        run(engine, orders.pipeline)
-    with _flow(orders) as flow:
-        ahead = 0  # batches that the topic has and the catalog does not know of
-        for point, further in islice(cycle(POINTS), max(len(POINTS), KILLS)):
-            number = max(_numbers(project)) + ahead + further
-            _die(project, {**environment, "HEADGATE_CRASH_AT": f"{point}:{number}"})
-            ahead = int(point == "after_write")
-    with start_engine(project, environment=environment) as engine:
-        each_once(orders, flow, engine)
-
-
-def test_engines_killed_at_random_moments_double_nothing(world: World, tmp_path: Path) -> None:
+def test_engines_killed_at_steps_of_a_batch_and_at_random_double_nothing(world: World, tmp_path: Path) -> None:
     orders = exact_orders(world, "once_kills")
     project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
-    moments = random.Random(SEED)
-    engine = start_engine(project, environment=environment)
-    try:
-        run(engine, orders.pipeline)
-        with _flow(orders) as flow:
-            for _ in range(KILLS):
-                _wait_for(moments, project)
-                engine.kill()
-                engine = start_engine(project, environment=environment)
+    flow = kill_engines(orders, orders.pipeline, project, environment, in_turn(STEPS))
+    with start_engine(project, environment=environment) as engine:
         each_once(orders, flow, engine)
-    finally:
-        engine.kill()
 
 
 def test_brokers_killed_at_random_moments_double_nothing(own_world: World, tmp_path: Path) -> None:
@@ -99,7 +72,7 @@ def test_brokers_killed_at_random_moments_double_nothing(own_world: World, tmp_p
     project = tmp_path / "project"
     with start_engine(project, environment={"HEADGATE_WORLD": str(own_world.folder)}) as engine:
         run(engine, orders.pipeline)
-        with _flow(orders) as flow:
+        with flowing(orders) as flow:
             for _ in range(KILLS):
                 _goes_on(project, engine)
                 time.sleep(moments.uniform(0, 2))
@@ -140,33 +113,3 @@ def _wrote(target: KafkaTransactions, batch_: Batch, pair: Pair) -> bool:
     except BrokerUnreachable:
         return False
     return True
-
-
-def test_an_engine_that_was_stopped_and_wakes_writes_nothing(world: World, tmp_path: Path) -> None:
-    """It is stopped in the midst of its work, another takes over, and both work on the same sink for a moment."""
-    orders = exact_orders(world, "once_zombie")
-    project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
-    first = start_engine(project, environment=environment)
-    try:
-        run(first, orders.pipeline)
-        with _flow(orders) as flow:
-            _goes_on(project, first)
-            stopped = stop_processes(first)
-            with take_over(project, environment) as second:
-                _goes_on(project, second)
-                for process in stopped:
-                    process.resume()
-                assert eventually(lambda: all(map(_has_ended, stopped)), A_START)
-                _goes_on(project, second)
-                flow.end()
-                each_once(orders, flow, second)
-    finally:
-        first.kill()
-
-
-def _has_ended(process: psutil.Process) -> bool:
-    """Whether a process is gone. The engine is a child of this process, and stays a zombie until somebody waits for it."""
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import resource
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 
 import psutil
@@ -216,13 +218,15 @@ def no_room(pid: int) -> Iterator[None]:
 
 def test_a_second_engine_waits_its_turn(world: World, tmp_path: Path) -> None:
     """Refused while the first lives. It takes over from one that is stopped, which ends itself when it wakes, and from one
-    that is dead."""
+    that is dead. For a moment two engines work on the same sinks; the one that delivers exactly once gets each row once."""
     found = world.ensure("kafka", "registry")
     orders = Orders(found["kafka"], found["registry"], "faults_engines")
+    exact = copy(orders)
+    exact.out = "faults_exact"
     project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
     first = start_engine(project, environment=environment)
     try:
-        run(first, orders.pipeline)
+        run(first, orders.pipeline + EXACT)
         orders.put(range(100, 150))
         complete(orders, 150)
         assert second_engine(project, environment) == (13, first.pid)
@@ -243,8 +247,16 @@ def test_a_second_engine_waits_its_turn(world: World, tmp_path: Path) -> None:
             orders.put(range(3050, 3100))
             with start_engine(project, environment=environment):
                 complete_by_key(orders, 3100)
+                complete_by_key(exact, 3100)
+        assert exact.counted() == Counter(range(100, 3100))
     finally:
         first.kill()
+
+
+EXACT = """
+CREATE SINK faults_exact FROM faults_engines_dear INTO KAFKA CONNECTION kafka (TOPIC 'faults_exact')
+  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry WITH (DELIVERY = 'exactly once');
+"""
 
 
 def stop_processes(engine: EngineProcess) -> list[psutil.Process]:

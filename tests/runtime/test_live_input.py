@@ -48,6 +48,16 @@ def test_the_last_record_of_a_key_counts_on_both_sides(session: SparkSession) ->
 
 
 @pytest.mark.spark
+def test_headers_count_as_the_value_does(session: SparkSession) -> None:
+    schema = "key binary, value binary, headers array<struct<key: string, value: binary>>"
+    old, new = [("h", b"1")], [("h", b"2")]
+    wanted = session.createDataFrame([(b"a", b"1", old), (b"b", b"1", new), (b"c", b"1", []), (b"d", b"1", [])], schema)
+    held = [(b"a", b"1", old, 0), (b"b", b"1", old, 1), (b"c", b"1", None, 2), (b"d", b"1", old, 3)]
+    found = session.createDataFrame(held, f"{schema}, offset bigint")
+    assert {bytes(row["key"]) for row in lacking(wanted, found).collect()} == {b"b", b"d"}
+
+
+@pytest.mark.spark
 def test_nothing_is_lacking_of_nothing(session: SparkSession) -> None:
     assert _lacking(session, [], [(b"a", b"1")]) == set()
 

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from headgate.catalog.store.sqlite import SqliteReader
+from headgate.catalog.store.reader import SqliteReader
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
@@ -25,7 +25,7 @@ from tests.runtime.statements import run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
-MANY, IN_CATALOG = 30_000, 1_000
+MANY, IN_CATALOG = 6_000, 1_000
 A_START = 300.0  # seconds to the first batch of an engine on a machine that does much else
 NUMBER = {"type": "record", "name": "number", "fields": [{"name": "n", "type": "int"}]}
 PIPELINE = """

@@ -15,8 +15,7 @@ from headgate.connectors.options import ConnectionOptions
 from headgate.connectors.postgres import Connection, PostgresDatabase, describe_table
 from headgate.embedded.world import World
 from headgate.plan.target_definitions import TableDefinition
-from headgate.runtime.targets.postgres_tables import Owner, check_table, owner, prepare, provision, release
-from headgate.runtime.targets.table_errors import (
+from headgate.runtime.targets.errors import (
     ColumnsIncompatible,
     ForeignColumnRequired,
     NotATable,
@@ -29,6 +28,7 @@ from headgate.runtime.targets.table_errors import (
     TableTooWide,
     UnknownNativeType,
 )
+from headgate.runtime.targets.postgres_tables import Owner, check_table, owner, prepare, provision, release
 from headgate.schema import types as t
 from tests.runtime.tables import database, field, table
 
@@ -90,7 +90,7 @@ def test_any_name_is_an_identifier(connection: Connection, name_: str) -> None:
     connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(name_)))
     provision(connection, made, "task")
     assert columns(connection, name_) == {'a"b {x}': "text not null"}
-    release(connection, made.table, drop=True)
+    release(connection, made.table, "task", drop=True)
 
 
 def test_columns_are_added_and_widened_in_place_and_keep_every_value(connection: Connection, name: str) -> None:
@@ -165,7 +165,7 @@ def test_an_adopted_table_without_a_key_stays_foreign(connection: Connection, na
     connection.execute(sql.SQL("CREATE TABLE {} (n bigint)").format(public(name)))
     wanted = table(name, field("n", t.Bigint()), adopt=True)
     provision(connection, wanted, "task")
-    release(connection, wanted.table, drop=False)
+    release(connection, wanted.table, "task", drop=False)
     with pytest.raises(TableForeign):
         check_table(connection, replace(wanted, adopt=False), new=True)
     check_table(connection, wanted, new=True)
@@ -177,7 +177,10 @@ def test_a_table_of_another_task_is_refused_until_it_is_given_up(connection: Con
         check_table(connection, orders(name), new=True)
     with pytest.raises(TableInUse):
         provision(connection, orders(name), "second")
-    release(connection, orders(name).table, drop=False)
+    for drop in (True, False):
+        release(connection, orders(name).table, "another", drop=drop)
+    assert owner(connection, orders(name).table) == Owner("first", adopted=False)
+    release(connection, orders(name).table, "first", drop=False)
     assert owner(connection, orders(name).table) == Owner(None, adopted=False)
     check_table(connection, orders(name), new=True)
     assert provision(connection, orders(name), "second").known
@@ -185,7 +188,7 @@ def test_a_table_of_another_task_is_refused_until_it_is_given_up(connection: Con
 
 def test_dropping_the_target_drops_the_table(connection: Connection, name: str) -> None:
     provision(connection, orders(name), "task")
-    release(connection, orders(name).table, drop=True)
+    release(connection, orders(name).table, "task", drop=True)
     assert describe_table(connection, "public", name) is None
     assert owner(connection, orders(name).table) is None
 
@@ -206,6 +209,8 @@ def test_an_unknown_schema_and_an_unknown_type_are_refused(connection: Connectio
 
 def test_more_columns_than_a_table_can_have_are_refused(connection: Connection, name: str) -> None:
     wide = table(name, *[field(f"c{number}", t.Bigint()) for number in range(1601)])
+    with pytest.raises(TableTooWide):
+        check_table(connection, wide, new=True)
     with pytest.raises(TableTooWide):
         provision(connection, wide, "task")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from itertools import count
 from typing import Any, cast
@@ -19,11 +21,11 @@ from headgate.connectors.postgres import Connection
 from headgate.embedded.world import World
 from headgate.plan.target_definitions import TableDefinition
 from headgate.runtime.errors import Fenced
-from headgate.runtime.ports import Batch
+from headgate.runtime.ports import Batch, Ledger
+from headgate.runtime.targets.errors import ColumnsIncompatible, TableChanged, TableInUse
 from headgate.runtime.targets.postgres import PostgresTarget
 from headgate.runtime.targets.postgres_merge import BadRow
 from headgate.runtime.targets.postgres_tables import owner
-from headgate.runtime.targets.table_errors import TableChanged, TableInUse
 from headgate.runtime.targets.table_rows import BAD, CHANGED, DELETE, HASH, OP, WRITE
 from headgate.schema import types as t
 from tests.runtime.tables import database, field, table
@@ -249,6 +251,29 @@ def test_a_column_that_somebody_dropped_is_added_again(
     writer.target.begin(2)
     assert rows(connection, name) == [(1, None)]
     assert "v text was added" in writer.notices[-1]
+
+
+def test_a_statement_that_asks_for_all_rows_again_may_narrow_a_column_whatever_the_policy_says(
+    address: str, connection: Connection, writers: list[Writer], name: str
+) -> None:
+    writer = Writer(address, table(name, field("n", t.Bigint(), key=True), field("v", t.Text(), nullable=True)))
+    writers.append(writer)
+    writer.write(staged({"n": numbers(1), "v": texts("x")}))
+    narrow = table(name, field("n", t.Bigint(), key=True), field("v", t.Bigint(), nullable=True))
+    narrow = replace(narrow, on_incompatible="ABORT")
+
+    def begin(definition: str) -> Ledger | None:
+        other = PostgresTarget(narrow, database(address), 7, f"uuid of {name}", name=definition)
+        with closing(other):
+            return other.begin(2)
+
+    with pytest.raises(ColumnsIncompatible):
+        begin("k/other")
+    assert rows(connection, name) == [(1, "x")]
+    found = begin("k2/r")
+    assert found is not None
+    assert found.positions == {}
+    assert rows(connection, name) == [(1, None)]
 
 
 def test_a_new_task_over_a_table_of_headgate_begins_out_of_step(address: str, writers: list[Writer], name: str) -> None:

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from headgate.catalog.positions import KafkaPosition
-from headgate.catalog.store.sqlite import SqliteReader
+from headgate.catalog.store.reader import SqliteReader
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
@@ -34,7 +34,7 @@ CREATE SOURCE {name} FROM KAFKA CONNECTION kafka (TOPIC '{name}') KEY FORMAT TEX
   INCLUDE KEY AS id ENVELOPE UPSERT WITH (ON ERROR = {policy});
 CREATE VIEW {name}_all AS SELECT * FROM {name};
 CREATE SINK {name}_sink FROM {name}_all INTO KAFKA CONNECTION kafka (TOPIC '{name}_out') KEY (id)
-  KEY FORMAT TEXT VALUE FORMAT JSON WITH (LATENCY = 'real time');
+  KEY FORMAT TEXT VALUE FORMAT JSON;
 """
 
 

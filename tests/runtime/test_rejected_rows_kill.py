@@ -46,12 +46,14 @@ def test_an_engine_that_dies_around_rows_it_cannot_encode_loses_and_doubles_none
     # Many of them go to a folder, which the first engine fills and does not commit.
     _die(project, {**environment, "HEADGATE_CRASH_AT": "after_quarantine:1"}, PIPELINE)
     _die(project, {**environment, "HEADGATE_CRASH_AT": "after_write:1"})
-    _die(project, {**environment, "HEADGATE_CRASH_AT": "after_commit:1"})
-    with start_engine(project, environment=environment) as engine:
-        _holds(engine, MANY // 2)
     # Few of them go to the catalog, in the transaction of the ledger.
-    _put(brokers, range(MANY, MANY + FEW))
-    _die(project, {**environment, "HEADGATE_CRASH_AT": "after_write:2"})
+    engine = start_engine(project, environment={**environment, "HEADGATE_CRASH_AT": "after_write:2"})
+    try:
+        _holds(engine, MANY // 2)
+        _put(brokers, range(MANY, MANY + FEW))
+        assert eventually(lambda: not engine.is_running, A_START), "the engine did not reach its crash point"
+    finally:
+        engine.kill()
     bad = {f"no {number}" for number in range(MANY + FEW) if number % 2}
     good = {str(number) for number in range(MANY + FEW) if number % 2 == 0}
     with start_engine(project, environment=environment) as engine:

@@ -8,31 +8,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from headgate.catalog.positions import LogPosition
 from headgate.connectors.errors import BrokerUnreachable, TopicNotFound
 from headgate.runtime import entry, scheduler
 from headgate.runtime.entry import FIRST_ROWS, SMALL_ROWS, BatchSize
 from headgate.runtime.errors import TargetTopicGone, TaskFailed, TaskNotRunning
 from headgate.runtime.ports import BatchResult, Limit, ReplanNeeded
-from headgate.runtime.scheduler import Scheduler
-from tests.runtime.memory_tasks import LONG, MemoryCluster, MemoryJobs, MemoryTask, RecordedEvents
+from tests.runtime.memory_tasks import LONG, SOURCE, Gate, MemoryCluster, MemoryTask, Running
 
 pytestmark = pytest.mark.unit
-
-
-class Running:
-    """A scheduler that runs, with all that it stands on."""
-
-    def __init__(self, workers: int) -> None:
-        self.cluster = MemoryCluster()
-        self.jobs = MemoryJobs()
-        self.events = RecordedEvents()
-        self.scheduler = Scheduler(self.jobs, self.events, workers)
-        self.scheduler.start()
-
-    def add(self, *tasks: MemoryTask) -> None:
-        for task in tasks:
-            self.scheduler.add(task)
-        self.events.wait_until(lambda: self.events.begun_tasks.keys() >= {task.id for task in tasks})
 
 
 @pytest.fixture
@@ -47,18 +31,6 @@ def two_workers() -> Iterator[Running]:
     running = Running(2)
     yield running
     running.scheduler.stop()
-
-
-class Gate:
-    """Work that waits until the test opens it."""
-
-    def __init__(self) -> None:
-        self.entered = threading.Event()
-        self.opened = threading.Event()
-
-    def __call__(self) -> None:
-        self.entered.set()
-        assert self.opened.wait(LONG)
 
 
 def test_a_task_reads_what_comes_and_then_rests(one_worker: Running) -> None:
@@ -169,6 +141,21 @@ def test_small_and_large_batches_are_planned_differently(one_worker: Running) ->
     assert len(set(one_worker.jobs.tags)) == 2
 
 
+@pytest.mark.parametrize(
+    ("at", "end", "small"),
+    [
+        (LogPosition(1, 1, 0), LogPosition(1, 1, 3), False),
+        (LogPosition(1, 1, 2), LogPosition(1, 2, 1), False),  # the view has got another query
+        (LogPosition(1, 1, 2), LogPosition(1, 1, 3), True),
+        (LogPosition(1, 1, 0), LogPosition(1, 1, 0), True),
+    ],
+)
+def test_a_view_that_is_read_as_a_whole_is_no_small_batch(at: LogPosition, end: LogPosition, small: bool) -> None:
+    task = MemoryTask(1, None)
+    task.positions = {SOURCE: at}
+    assert entry.Entry(task).is_small({SOURCE: end}) is small
+
+
 def test_a_slow_task_does_not_hold_another_one_up(two_workers: Running) -> None:
     gate = Gate()
     slow, quick = MemoryTask(1, two_workers.cluster, gate), MemoryTask(2, two_workers.cluster)
@@ -191,7 +178,7 @@ def test_a_task_that_fails_is_out_and_the_others_go_on(two_workers: Running) -> 
     two_workers.cluster.put(bad.topic)
     two_workers.events.wait_until(lambda: 1 in two_workers.events.failures)
     assert isinstance(two_workers.events.failures[1], TargetTopicGone)
-    assert bad.closed
+    _wait_until(lambda: bad.closed)
     two_workers.cluster.put(good.topic)
     two_workers.events.wait_until(lambda: two_workers.events.commits == [2])
     assert two_workers.scheduler.lags() == {2: 0}
@@ -283,7 +270,7 @@ def test_a_task_is_replaced_after_its_batch_and_the_others_do_not_notice(two_wor
     assert not old.closed
     gate.opened.set()
     two_workers.events.wait_until(lambda: two_workers.events.commits == [2, 1, 1])
-    assert old.closed
+    _wait_until(lambda: old.closed)
     assert new.batches == 1
     assert not other.closed
     assert two_workers.jobs.cancelled == set()
@@ -415,7 +402,7 @@ def test_the_lag_of_a_task_that_waits_for_another_attempt_stays_true(one_worker:
     successor = MemoryTask(1, one_worker.cluster)
     one_worker.scheduler.add(successor)
     one_worker.events.wait_until(lambda: one_worker.events.commits == [1])
-    assert task.closed
+    _wait_until(lambda: task.closed)
     assert one_worker.scheduler.lags() == {1: 0}
 
 

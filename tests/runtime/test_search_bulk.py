@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from starlette.responses import JSONResponse, Response
 
 from headgate.connectors.elasticsearch import Answer, SearchClient
-from headgate.connectors.search_errors import SearchFailed, SearchRefused, SearchUnreachable
+from headgate.connectors.errors import SearchFailed, SearchRefused, SearchUnreachable
 from headgate.registry.transport import Retries
 from headgate.runtime.targets.search_bulk import (
     BulkWriter,

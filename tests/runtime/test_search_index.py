@@ -12,13 +12,12 @@ import orjson
 import pytest
 
 from headgate.connectors.elasticsearch import SearchClient
-from headgate.connectors.errors import ConnectorError
-from headgate.connectors.search_errors import SearchFailed
+from headgate.connectors.errors import ConnectorError, SearchFailed
 from headgate.embedded.world import World
 from headgate.plan.target_definitions import TargetField
 from headgate.registry.transport import Retries
 from headgate.runtime.errors import Fenced
-from headgate.runtime.search_errors import (
+from headgate.runtime.targets.errors import (
     ForeignIndex,
     IndexConflict,
     IndexGone,
@@ -176,6 +175,18 @@ def test_new_fields_are_added_and_what_others_wrote_into_meta_stays(place: Place
     assert place.indexes() == {f"{place.name}-v1"}
 
 
+def test_an_index_has_as_many_fields_as_it_needs(place: Place) -> None:
+    """Servers refuse more than 1,000 fields unless they are told, and count two for a text."""
+    many = [field(f"t{number}", "text") for number in range(600)]
+    index = place.begun(*many[:550])
+    assert place.write(index, {"a": {"t549": "x"}}, 1) == []
+    more = [field(f"n{number}", "bigint") for number in range(1000)]
+    grown = place.begun(*many, *more, epoch=2)
+    grown.migrate(2, never)
+    assert place.write(grown, {"b": {"t599": "y", "n999": 1}}, 2) == []
+    assert place.held() == {"a": {"t549": "x"}, "b": {"t599": "y", "n999": 1}}
+
+
 @pytest.mark.parametrize(("wide", "value"), [(BIGINT, 7), (TEXT, "7"), (field("n", "decimal(38,0)"), "7")])
 def test_a_wider_type_gets_a_new_index_with_the_same_documents(place: Place, wide: TargetField, value: object) -> None:
     index = place.begun(INTEGER)
@@ -303,6 +314,27 @@ def test_an_alias_for_several_indexes_is_refused(place: Place) -> None:
     assert raised.value.indexes == (f"{place.name}-x", f"{place.name}-y")
 
 
+def test_a_field_that_somebody_added_with_another_type_gets_the_wanted_one(place: Place) -> None:
+    index = place.begun(INTEGER)
+    place.write(index, {"a": {"n": 1}}, 1)
+    place.client.call("PUT", f"/{place.name}/_mapping", "add", {"properties": {"m": {"type": "keyword"}}})
+    wide = place.begun(INTEGER, field("m", "bigint"), epoch=2)
+    wide.migrate(2, never)
+    place.write(wide, {"b": {"n": 2, "m": 3}}, 2)
+    assert place.held() == {"a": {"n": 1}, "b": {"n": 2, "m": 3}}
+    assert place.mapping()["properties"]["m"] == {"type": "long"}
+
+
+def test_values_that_somebody_wrote_and_the_wanted_type_does_not_take_are_named(place: Place) -> None:
+    place.begun(INTEGER)
+    place.client.call("PUT", f"/{place.name}/_mapping", "add", {"properties": {"m": {"type": "keyword"}}})
+    place.client.call("PUT", f"/{place.name}/_doc/z?refresh=true", "put", {"m": "sesame"})
+    with pytest.raises(WideningFailed) as raised:
+        place.begun(INTEGER, field("m", "bigint"), epoch=2).migrate(2, never)
+    assert "sesame" not in raised.value.diagnostic().render()
+    assert place.held() == {"z": {"m": "sesame"}}
+
+
 def test_two_tasks_do_not_write_one_index(place: Place) -> None:
     place.begun(INTEGER)
     other = place.index(INTEGER, task="other")
@@ -314,7 +346,7 @@ def test_two_tasks_do_not_write_one_index(place: Place) -> None:
 def test_the_index_of_a_dropped_materialization_is_filled_anew_by_the_next_one(place: Place) -> None:
     index = place.begun(INTEGER)
     place.write(index, {"a": {"n": 1}}, 7)
-    release_index(place.client, place.name, "m", drop=False)
+    release_index(place.client, place.name, "t", drop=False)
     assert place.held() == {"a": {"n": 1}}
     with pytest.raises(Conflict):
         place.write(index, {"b": {"n": 1}}, 8)
@@ -324,10 +356,36 @@ def test_the_index_of_a_dropped_materialization_is_filled_anew_by_the_next_one(p
     other.begin(1)
     place.write(other, {"c": {"n": 1}}, 1)
     assert place.held() == {"c": {"n": 1}}
-    release_index(place.client, place.name, "another one", drop=True)
+    release_index(place.client, place.name, "t", drop=True)
     assert place.held() == {"c": {"n": 1}}
-    release_index(place.client, place.name, "m", drop=True)
+    release_index(place.client, place.name, "other", drop=True)
     assert place.indexes() == set()
+
+
+def test_documents_of_others_stay_in_an_adopted_index_whose_materialization_is_made_again(place: Place) -> None:
+    key = field("n", "integer", key=True)
+    place.foreign({"properties": {"n": {"type": "integer"}}}, {"a": {"n": 1}})
+    first = place.index(key, adopt=True)
+    first.provision()
+    first.begin(1)
+    place.write(first, {"2": {"n": 2}}, 1)
+    release_index(place.client, place.name, "t", drop=False)
+    with pytest.raises(ForeignIndex):  # without a key, its rows would be written twice
+        place.index(INTEGER, task="second").provision()
+    second = place.index(key, task="second")
+    second.check_free()
+    second.provision()
+    second.begin(2)
+    assert second.adopted
+    place.write(second, {"2": {"n": 2}, "3": {"n": 3}}, 1)
+    assert place.held() == {"a": {"n": 1}, "2": {"n": 2}, "3": {"n": 3}}
+
+
+def test_an_index_that_headgate_made_is_its_own_whatever_the_statement_says(place: Place) -> None:
+    made = place.index(INTEGER, adopt=True)
+    made.provision()
+    made.begin(1)
+    assert not made.adopted
 
 
 def test_an_index_that_was_deleted_is_missed(place: Place) -> None:

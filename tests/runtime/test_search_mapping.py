@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from headgate.plan.index_mapping import wanted_mapping, written_as_number
+from headgate.plan.indexes import wanted_mapping, written_as_number
 from headgate.plan.target_definitions import Fields, IndexDefinition, TargetField, ValuePath
 from headgate.runtime.targets.search_convert import converted, converter
 from headgate.runtime.targets.search_mapping import (
     Changed,
     difference,
+    field_count,
+    field_limit,
     merged,
     merged_templates,
 )
@@ -165,3 +167,15 @@ def test_a_document_keeps_all_that_does_not_change() -> None:
     convert = converter(held, wanted, [Changed("a", "long", "text")])
     assert convert({"a": 1, "b": 2, "c": [3]}) == {"a": "1", "b": 2, "c": [3]}
     assert convert({"b": 2, "a": None}) == {"b": 2, "a": None}
+
+
+def test_the_limit_of_fields_grows_with_the_mapping_and_leaves_room_for_keys_of_maps() -> None:
+    """A text has a sub-field, which servers count, and so are objects and what a flat object is made of."""
+    small = mapping(field("t", "text"), field("o", "record(n bigint, k uuid)"), field("j", "json"))
+    assert field_count(small) == 2 + 3 + 3
+    assert field_limit(small) == 1008
+    wide = mapping(*(field(f"t{number}", "text") for number in range(600)))
+    assert field_limit(wide) == 2200
+    assert field_limit(wide, {}) == 2200
+    assert field_limit(wide, {"mapping": {"total_fields": {"limit": "1200"}}}) is None
+    assert field_limit(wide, {"mapping": {"total_fields": {"limit": "1199"}}}) == 2200

@@ -136,6 +136,18 @@ def test_other_keys_are_written_anew_and_those_of_before_deleted(session: SparkS
     ]
 
 
+def test_a_snapshot_that_was_not_wanted_stays_unwanted_unless_all_keys_are_other_ones(session: SparkSession) -> None:
+    end: Positions = {7: KafkaPosition("t", "id", (10,))}
+    for written, expected in (("keys/old", {"a": "2"}), ("other/old", {"a": "2", "b": "2"})):
+        topics = Topics(session, {"a": "2", "b": "2", "c": None}, {"a": "1", "c": "1"})
+        both = cast(Any, topics)
+        parts = TopicParts(both, known_only=True)
+        step = TargetStep(TopicRows(both), both, parts, lambda _: None)
+        assert step.is_last(end)
+        step.write(session, Batch(9, 1, 2, 1, end, end, "", datetime(2026, 1, 1, tzinfo=UTC)), written)
+        assert topics.held == expected
+
+
 def test_a_source_without_records_empties_a_target_that_is_written_anew(session: SparkSession) -> None:
     topics = Topics(session, {}, {"a": "1", "b": "2"})
     topics.definition = "other keys/new"

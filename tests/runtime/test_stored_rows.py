@@ -13,9 +13,9 @@ from headgate.catalog.positions import LogPosition
 from headgate.connectors.elasticsearch import SearchClient
 from headgate.embedded.world import World
 from headgate.runtime.ports import Append, Batch, Upsert
-from headgate.runtime.search_errors import IndexTaken
 from headgate.runtime.target_rows import pieces
 from headgate.runtime.targets import postgres, search
+from headgate.runtime.targets.errors import IndexTaken
 from headgate.runtime.targets.postgres import PostgresTarget
 from headgate.runtime.targets.search import SearchTarget
 from headgate.schema.types import Bigint, Text

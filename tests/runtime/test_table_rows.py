@@ -81,3 +81,54 @@ def test_fields_inside_documents_and_objects_as_json(session: SparkSession) -> N
     ready, problem, _ = made.problems(rows)
     told = [row[0] for row in ready.select(F.when(problem.isNotNull(), problem["path"])).collect()]
     assert told == [None, "$.d.p.city", "$.d.n"]
+
+
+def test_a_day_or_a_moment_that_the_database_does_not_have_is_a_value_that_does_not_fit(session: SparkSession) -> None:
+    """The copy of the whole batch would fail of it."""
+    rows = session.range(3, numPartitions=1).select(
+        F.when(F.col("id") == 0, F.date_from_unix_date(F.lit(-(2**31)))).when(F.col("id") == 1, F.date_from_unix_date(F.lit(2**31 - 1))).otherwise(F.lit("-4713-11-24").cast("date")).alias("d"),
+        F.when(F.col("id") < 2, F.timestamp_micros(F.lit(-(2**63)))).otherwise(F.lit("-4713-11-24").cast("timestamp")).alias("at"),
+    )  # fmt: skip
+    rows = rows.withColumn("wall", F.col("at").cast("timestamp_ntz"))
+    for name, type_, bad in (("d", t.Date(), 2), ("at", t.TimestampTz(), 2), ("wall", t.Timestamp(), 2)):
+        made = TableRows(table("t", field(name, type_, nullable=True)))
+        assert [row[OP] for row in made.frame(rows).select(OP).collect()] == [BAD] * bad + [WRITE] * (3 - bad)
+        ready, problem, _ = made.problems(rows)
+        told = ready.select(problem["path"], problem["expected"], problem["reason"]).first()
+        assert told is not None
+        assert tuple(told) == (f"$.{name}", t_name(type_), "it is out of range")
+
+
+def t_name(type_: t.Type) -> str:
+    return {t.Date: "date", t.Timestamp: "timestamp", t.TimestampTz: "timestamptz"}[type(type_)]
+
+
+def test_a_number_that_is_not_finite_does_not_become_a_text_of_json(session: SparkSession) -> None:
+    rows = session.sql(
+        "SELECT array(named_struct('x', double(v))) AS items, named_struct('x', double(v)) AS one, map('k', double(v)) AS m"
+        " FROM VALUES ('1.5'), ('NaN'), ('-Infinity') AS t(v)"
+    ).coalesce(1)
+    record = t.Record((t.Field("x", t.Double()),))
+    leaf = TargetField("x", ValuePath("one", ("x",)), t.Double(), t.Double(), nullable=True)
+    one = TargetField("one", ValuePath("one", ()), record, record, nullable=True, fields=(leaf,))
+    fields = (field("items", t.Array(record), nullable=True), field("m", t.Map(t.Double()), nullable=True), one)
+    for each, path in zip(fields, ("$.items[].x", "$.m{}", "$.one.x"), strict=True):
+        made = TableRows(table("t", each))
+        assert [row[OP] for row in made.frame(rows).select(OP).collect()] == [WRITE, BAD, BAD]
+        ready, problem, _ = made.problems(rows)
+        assert ready.select(problem["path"]).collect()[1][0] == path
+
+
+def test_a_text_of_which_the_database_would_drop_a_part_does_not_fit(session: SparkSession) -> None:
+    rows = session.createDataFrame(
+        [("2026-11-15", ["2026-11-15", None]), ("2026-11-15 10:00:00", None), (None, ["today"])],
+        "d string, many array<string>",
+    ).coalesce(1)
+    made = TableRows(
+        table("t", field("d", t.Text(), nullable=True, native="date"),
+              field("many", t.Array(t.Text()), nullable=True, native="date[]"))
+    )  # fmt: skip
+    assert [row[OP] for row in made.frame(rows).select(OP).collect()] == [WRITE, BAD, BAD]
+    ready, problem, _ = made.problems(rows)
+    told = [tuple(row) for row in ready.select(problem["path"], problem["expected"]).collect()]
+    assert told == [(None, None), ("$.d", "date"), ("$.many", "date[]")]

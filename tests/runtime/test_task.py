@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import KafkaPosition, Position, Positions
 from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import Fenced, OutputTooLarge, ProgressLost, RowNotEncodable, SparkGone, TaskFailed
+from headgate.runtime.errors import (
+    ComputationFailed,
+    Fenced,
+    OutputTooLarge,
+    ProgressLost,
+    RowNotEncodable,
+    SparkGone,
+    TaskFailed,
+)
 from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded
 from headgate.runtime.task import ATTEMPTS, Step, Task
 from tests.runtime.memory_ports import (
@@ -40,6 +49,7 @@ class Setup:
         self.shared = Shared()
         self.target = target or MemoryTopic(keyed=True)
         self.notices: list[str] = []
+        self.on_point: Callable[[str], None] = lambda _: None
         self.input = MemoryInput(self.topic)
         self.start()
 
@@ -49,7 +59,7 @@ class Setup:
         plan.definition = definition
         self.task = Task(
             TASK, "task", {SOURCE: self.input}, plan, self.target, self.store,
-            step=step, guard=self.store.guard, on_notice=self.notices.append,
+            step=step, guard=self.store.guard, on_notice=self.notices.append, crash=lambda point, _: self.on_point(point),
         )  # fmt: skip
 
     def run(self, rows: int = 100) -> int | None:
@@ -81,6 +91,22 @@ def test_the_first_positions_are_stored_before_the_first_batch() -> None:
     setup.task.begin()
     assert setup.shared.ledger is not None
     assert (setup.shared.ledger.number, setup.reached) == (0, topic_at(0))
+
+
+def test_a_task_with_a_timer_wants_batches_without_new_records() -> None:
+    setup = Setup()
+    due = [0.0]
+    setup.task = Task(
+        TASK, "task", {SOURCE: setup.input}, KeepPlan(keyed=True), setup.target, setup.store, next_due=lambda _: due[0]
+    )
+    assert setup.run() == 3
+    assert setup.task.due == 0.0
+    assert setup.run() == 0  # it is due, and the target commits it
+    due[0] = float("inf")
+    assert setup.run() == 0
+    assert setup.run() is None
+    setup.task.begin()
+    assert setup.run() == 0  # nobody knows how long the engine was away
 
 
 def test_a_batch_moves_the_ledger_and_counts() -> None:
@@ -152,7 +178,7 @@ def test_many_rejected_records_go_to_a_folder_that_is_announced_first_and_named_
 
     setup.input.rejected = lambda: Rejected(many=ManyRejected(SOURCE, 12_000, write))  # type: ignore[method-assign]
     crashes: list[tuple[str, list[QuarantineFolder]]] = []
-    setup.task._crash = lambda point, _: crashes.append((point, [*setup.shared.folders]))
+    setup.on_point = lambda point: crashes.append((point, [*setup.shared.folders]))
     setup.run()
     assert setup.shared.folders == written
     assert [(f.object, f.task, f.batch, f.records) for f in written] == [(SOURCE, TASK, 1, 12_000)]
@@ -493,3 +519,18 @@ def test_rows_are_asked_for_once_when_a_target_is_brought_in_step_in_parts() -> 
     for _ in range(3):
         setup.run()
     assert rejects.asked == 1
+
+
+def test_words_of_spark_that_may_hold_a_value_are_not_shown() -> None:
+    setup = Setup()
+    setup.fail_writes(ArithmeticException("[CAST_OVERFLOW] The value 4711 cannot be cast. SQLSTATE: 22003"))
+    with pytest.raises(ComputationFailed) as raised:
+        setup.run()
+    assert "4711" not in raised.value.diagnostic().render()
+
+
+def test_the_end_of_spark_is_known_whatever_the_task_reads() -> None:
+    setup = Setup()
+    setup.fail_writes(ConnectionError("connection refused"))
+    with pytest.raises(SparkGone):
+        setup.run()

@@ -12,8 +12,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.schema.formats.protobuf import read_files
+from headgate.schema.formats.protobuf.names import columns_of
 from headgate.schema.formats.protobuf.read import link
-from headgate.schema.formats.protobuf.write import FILES, columns_of
+from headgate.schema.formats.protobuf.write import FILES
 from headgate.schema.types import Array, Bytes, Enum, Map, Record, Type
 from headgate.schema.values import to_json
 

@@ -14,7 +14,9 @@ from tests.serve.client_helpers import RawRequest, engine_in_thread
 
 pytestmark = pytest.mark.spark
 
-ENDLESS = "SELECT max(a.id % 7 + b.id) AS most FROM range(1000000) AS a JOIN range(1000000) AS b ON a.id <> b.id"
+# It takes hours, and takes no processor from other tests. `tests/runtime/test_query_process.py` cancels a query that computes.
+ENDLESS = """SELECT max(pause) AS most
+  FROM (SELECT reflect('java.lang.Thread', 'sleep', CAST(20 AS bigint)) AS pause FROM range(1000000)) AS pauses"""
 ENDLESS_ROWS = "SELECT id FROM range(0, 1000000000, 1, 100000)"
 
 

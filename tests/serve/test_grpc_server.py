@@ -18,11 +18,11 @@ from headgate.catalog.errors import UnknownObject
 from headgate.control.on_demand import RowsCall, RowsEnd, Service
 from headgate.control.sessions import Cancellation
 from headgate.errors import HeadgateError
+from headgate.plan.materialization_errors import NotOnDemand, UnknownRowField
 from headgate.plan.on_demand import RowsRequest
-from headgate.plan.on_demand_errors import NotOnDemand, UnknownRowField
 from headgate.plan.on_demand_messages import row_file
 from headgate.plan.target_definitions import OnDemandDefinition, TargetField, ValuePath
-from headgate.runtime.on_demand_errors import RowDoesNotFit
+from headgate.runtime.errors import RowDoesNotFit
 from headgate.schema import types as t
 from headgate.serve.grpc_server import DIAGNOSTIC, POSITION, SKIPPED, GrpcDoor, _pool
 from headgate.testing.actions.grpc_calls import Expected, _attempt, _comparable

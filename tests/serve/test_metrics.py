@@ -58,7 +58,7 @@ def _unescaped(value: str) -> str:
 
 
 def status(task: int, state: State = State.RUNNING) -> TaskStatus:
-    return TaskStatus(task, state, NOW, None, 3, 120, 2, 7, 4, 1.5, LATER, 1)
+    return TaskStatus(task, state, NOW, None, 3, 120, 2, 7, 4, 1.5, LATER, 1, stored_bytes=4096)
 
 
 def test_every_task_has_a_sample_in_every_family() -> None:
@@ -72,6 +72,7 @@ def test_every_task_has_a_sample_in_every_family() -> None:
         "headgate_task_up": [1, 0],
         "headgate_task_state_since_timestamp_seconds": [NOW.timestamp()] * 2,
         "headgate_task_lag_records": [7, 7],
+        "headgate_task_stored_bytes": [4096, 4096],
         "headgate_task_rows_total": [120, 120],
         "headgate_task_skipped_records_total": [2, 2],
         "headgate_task_errors_total": [1, 1],

@@ -15,10 +15,9 @@ from headgate.catalog.errors import UnknownObject
 from headgate.control.on_demand import RowsCall, RowsEnd
 from headgate.control.sessions import Cancellation
 from headgate.errors import HeadgateError
+from headgate.plan.materialization_errors import UnknownRowField
 from headgate.plan.on_demand import RowsRequest
-from headgate.plan.on_demand_errors import UnknownRowField
-from headgate.runtime.errors import QueryProcessEnded
-from headgate.runtime.on_demand_errors import RowDoesNotFit
+from headgate.runtime.errors import QueryProcessEnded, RowDoesNotFit
 from headgate.serve.server import HttpApi
 
 pytestmark = pytest.mark.unit

@@ -263,7 +263,7 @@ field_clauses = st.one_of(
     st.builds(materializations.FieldList, some(field_trees)),
     st.builds(
         materializations.RecommendedFields,
-        st.none() | numbers,
+        st.none() | numbers.map(lambda number: number + 1),
         some(st.one_of(names(), st.builds(materializations.Pointer, texts)), 0),
     ),
 )

@@ -71,7 +71,7 @@ def test_every_file_is_run_and_reported_and_the_last_line_counts(
 def test_jobs_keep_their_folders_apart_and_the_report_keeps_the_order_of_files(
     folder: Path, engine: FakeEngine, tmp_path: Path
 ) -> None:
-    (folder / "alone.spec").write_text("$ restart\n\n> SELECT 1;\n1\n")
+    (folder / "alone.spec").write_text("$ kill\n\n> SELECT 1;\n1\n")
     report, kept = tmp_path / "report.xml", tmp_path / "kept"
     ran = _run(folder, "--jobs", "2", "--timeout", "500ms", "--junit", report, "--keep", kept)
     lines = ran.stdout.splitlines()

@@ -110,7 +110,7 @@ def test_one_job_keeps_the_order_of_files(machine: _Machine, tmp_path: Path) -> 
 
 
 def test_no_more_jobs_are_opened_than_there_are_files_for_them(machine: _Machine, tmp_path: Path) -> None:
-    files = _files(tmp_path, a="> SELECT a;\n1\n", b="$ restart\n")
+    files = _files(tmp_path, a="> SELECT a;\n1\n", b="$ kill\n")
     with run_fake_engine(machine.answer) as engine:
         list(run_files(files, Settings(5, jobs=4), machine.open_job(engine)))
     assert machine.opened == [1]

@@ -57,7 +57,7 @@ def test_services_come_from_the_steps(text: str, services: str) -> None:
     ("text", "alone"),
     [
         ("$ kill\n", True),
-        ("$ restart\n", True),
+        ("$ restart\n", False),
         ("$ down kafka\n\n$ up kafka\n", True),
         ("# kill\n\n> SELECT 'restart';\n", False),
         ("$ wait-idle\n", False),

@@ -64,7 +64,8 @@ class ObjectRenamed:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChanged:
-    """CREATE OR REPLACE and ALTER: the object gets another definition and keeps its id."""
+    """CREATE OR REPLACE and ALTER: the object gets another definition and keeps its id. ``fills`` says that its rows are
+    given up for new ones, even if the definition is the same."""
 
     id: int
     statement: str
@@ -73,6 +74,7 @@ class DefinitionChanged:
     columns: tuple[Column, ...]
     growth: Growth | None = None
     body: Type | None = None
+    fills: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +273,7 @@ def _redefine(draft: CatalogBuilder, change: DefinitionChanged) -> None:
         columns=_merge_columns(old, change.columns),
         growth=change.growth,
         body=change.body,
+        fillings=old.fillings + change.fills,
     )
     _check_definition(draft.view(), new)
     draft.put(new)

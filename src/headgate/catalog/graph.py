@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import InUse, NotEmpty
 from headgate.catalog.objects import ROOT, Dependency, DependencyKind, Object, namespace_of
-from headgate.schema.types import Array, Map, Named, Record, Type
+from headgate.schema.types import Array, Enum, Map, Named, Record, Type, map_named
 from headgate.sql.statement import Kind
 
 CONTAINERS = (Kind.DATABASE, Kind.SCHEMA)
@@ -58,7 +58,8 @@ def check_droppable(catalog: Catalog, id_: int) -> None:
     if inside:
         raise NotEmpty(target.kind, catalog.display_name(id_), _named(catalog, inside))
     if blocking_users(catalog, id_):
-        users = [o for o in reversed(drop_order(catalog, (id_,))) if o.id != id_]
+        hidden = hidden_parts(catalog)
+        users = [o for o in reversed(drop_order(catalog, (id_,))) if o.id != id_ and o.id not in hidden]
         raise InUse(target.kind, catalog.display_name(id_), _named(catalog, users))
 
 
@@ -141,6 +142,18 @@ def type_by_path(catalog: Catalog, path: tuple[str, ...]) -> Object | None:
             return None
         parent = found.id
     return found if found is not None and found.kind is Kind.TYPE else None
+
+
+def without_aliases(catalog: Catalog, type_: Type) -> Type:
+    """The type with lists, maps and scalars in place of the names that types of the catalog give them. Records and enums keep
+    their names: what is in them belongs to the type, not to the column."""
+
+    def opened(named: Named) -> Type:
+        found = type_by_path(catalog, named.parts)
+        body = None if found is None else found.body
+        return named if body is None or isinstance(body, Enum) else without_aliases(catalog, body)
+
+    return map_named(type_, opened)
 
 
 def _contents(catalog: Catalog) -> dict[int, list[int]]:

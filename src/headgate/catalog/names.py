@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from headgate.catalog import errors
 from headgate.catalog.catalog import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.errors import CatalogError, UnknownObject, WrongKind
+from headgate.catalog.graph import without_aliases
 from headgate.catalog.objects import ROOT, Column, Namespace, Object, namespace_of
 from headgate.errors import Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, find as find_name, force_quotes, print_name
@@ -106,10 +107,10 @@ def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Co
             raise errors.UnknownColumn(column.name, relation.kind, shown, missing.similar, columns=columns)
 
 
-def resolve_fields(column: Column, fields: Sequence[Identifier]) -> tuple[str, ...]:
-    """The names of the fields that ``(object.column).field`` means. Fields of a named type are columns of that type."""
+def resolve_fields(catalog: Catalog, column: Column, fields: Sequence[Identifier]) -> tuple[str, ...]:
+    """The names of the fields that ``(object.column).field`` means. Fields of a named record are columns of that type."""
     path: list[str] = []
-    type_ = column.type
+    type_ = without_aliases(catalog, column.type)
     for field in fields:
         while isinstance(type_, Array | Map):
             type_ = type_.element if isinstance(type_, Array) else type_.value

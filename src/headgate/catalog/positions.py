@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import orjson
@@ -26,6 +27,11 @@ class KafkaPosition:
     @property
     def by_partition(self) -> dict[int, int]:
         return dict(enumerate(self.offsets))
+
+    def without(self, partition: int, offset: int) -> KafkaPosition:
+        """The position before a record and before those that come after it in its partition."""
+        offsets = [min(o, offset) if p == partition else o for p, o in self.by_partition.items()]
+        return KafkaPosition(self.topic, self.topic_id, tuple(offsets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +60,25 @@ class SequencePosition:
     number: int
 
 
-Position: TypeAlias = KafkaPosition | LogPosition | LsnPosition | SequencePosition
+@dataclass(frozen=True, slots=True)
+class ClockPosition:
+    """The time that a batch was computed with, in microseconds since 1970 in UTC."""
+
+    micros: int
+
+    @property
+    def time(self) -> datetime:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.micros)
+
+
+Position: TypeAlias = KafkaPosition | LogPosition | LsnPosition | SequencePosition | ClockPosition
 Positions: TypeAlias = Mapping[int, Position]
-"""The position of every input of a task, by the id of the relation that the input reads."""
+"""The position of every input of a task, by the id of the relation that the input reads. The clock has the id 0."""
 
 
 def distance(start: Position, end: Position) -> int:
-    """How much lies between two positions of one input: records, batches, bytes of WAL or documents. Never negative.
+    """How much lies between two positions of one input: records, batches, bytes of WAL or documents. Never negative. Time that
+    has passed is nothing to read.
 
     A partition that `start` does not know was added later and is counted from its first offset.
     """
@@ -76,6 +94,8 @@ def distance(start: Position, end: Position) -> int:
             return max(0, end.lsn - start.lsn)
         case SequencePosition(), SequencePosition():
             return max(0, end.number - start.number)
+        case ClockPosition(), ClockPosition():
+            return 0
     raise InternalError(f"positions of two kinds were compared: {start} and {end}")
 
 
@@ -100,6 +120,8 @@ def _reaches(end: Position, mark: Position) -> bool:
             return end.slot == mark.slot and end.lsn >= mark.lsn
         case SequencePosition(), SequencePosition():
             return end.manifest == mark.manifest and end.number >= mark.number
+        case ClockPosition(), ClockPosition():
+            return end.micros >= mark.micros
     return False
 
 
@@ -156,6 +178,7 @@ _KINDS: dict[str, type[Position]] = {
     "log": LogPosition,
     "lsn": LsnPosition,
     "sequence": SequencePosition,
+    "clock": ClockPosition,
 }
 _RECORD_KINDS: dict[str, type[RecordPosition]] = {"kafka": KafkaRecord, "sequence": SequenceRecord}
 _NAMES = {cls: kind for kinds in (_KINDS, _RECORD_KINDS) for kind, cls in kinds.items()}

@@ -23,11 +23,11 @@ from headgate.catalog.catalog import (
     own_comment,
 )
 from headgate.catalog.errors import UnknownObject
-from headgate.catalog.graph import hidden_parts
+from headgate.catalog.graph import hidden_parts, without_aliases
 from headgate.catalog.names import SearchPath, span_of
 from headgate.catalog.objects import Column, Comment, DesiredTaskState, Object
 from headgate.catalog.positions import dump_record
-from headgate.catalog.store.sqlite import SqliteReader
+from headgate.catalog.store.reader import SqliteReader
 from headgate.catalog.tasks import State
 from headgate.errors import similar_names
 from headgate.schema import types as t
@@ -121,7 +121,7 @@ def _comments(catalog: Catalog, _: SqliteReader) -> Iterator[Row]:
 
 def _field_comments(catalog: Catalog, column: Column) -> Iterator[tuple[tuple[str, ...], str | None, str]]:
     """The comments on fields of records in a column, with their origin. One that `IS NULL` suppressed has no text."""
-    for path, field in t.inner_fields(column.type):
+    for path, field in t.inner_fields(without_aliases(catalog, column.type)):
         found = field_comment(catalog, column, path, field.doc)
         if found is not None:
             yield path, found.text, found.origin.value
@@ -143,11 +143,11 @@ def _tasks(catalog: Catalog, reader: SqliteReader) -> Iterator[Row]:
         name, kind = catalog.display_name(id_), task.kind.value
         if status is None:
             state = State.DISABLED if desired is DesiredTaskState.PAUSED else State.STARTING
-            yield name, kind, state.value, None, None, 0, 0, None, task.created, _notice(task)
+            yield name, kind, state.value, None, None, 0, 0, None, None, task.created, _notice(task)
         else:
             yield (
                 name, kind, status.state.value, status.error, status.batch, status.rows, status.skipped, status.lag,
-                status.since, _notice(task, status.notice),
+                status.stored_bytes, status.since, _notice(task, status.notice),
             )  # fmt: skip
 
 
@@ -244,7 +244,7 @@ HEADGATE_CATALOG = (
         "tasks",
         _tasks,
         "name text!, kind text!, state text!, error text, batch bigint, rows bigint!, skipped bigint!, lag bigint, "
-        "since timestamptz!, notice text",
+        "stored_bytes bigint, since timestamptz!, notice text",
     ),
     _table("events", _events, "time timestamptz!, object text!, event text!, detail text"),
     _table(

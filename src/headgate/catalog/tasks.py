@@ -27,7 +27,7 @@ class TaskStatus:
 
     What is counted is counted since the engine started or the task was changed; `batch_seconds` is the time that all
     `batches` took, `last_commit` when the last one was done, `failures` how often the task failed.
-    `notice` says which way the task runs, and why.
+    `notice` says which way the task runs, and why. `stored_bytes` is what the rows take that the task keeps for a view.
     """
 
     task: int
@@ -43,6 +43,7 @@ class TaskStatus:
     last_commit: datetime | None = None
     failures: int = 0
     notice: str | None = None
+    stored_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

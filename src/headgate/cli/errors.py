@@ -28,7 +28,7 @@ class UnknownSetting(CommandError, code="CLI-0202"):
     known: tuple[str, ...]
     similar: tuple[str, ...] = ()
     MESSAGE = 'setting "{setting}" of {place} does not exist'
-    HINT = "There are {known:list}."
+    HINT = "The settings of this table are {known:list}."
 
 
 class InvalidSetting(CommandError, code="CLI-0203"):
@@ -44,10 +44,10 @@ class InvalidSetting(CommandError, code="CLI-0203"):
 
 
 class EnginePortTaken(CommandError, code="CLI-0204"):
-    """The engine cannot listen on the port that was asked for."""
+    """The engine cannot listen on the requested port."""
 
     port: int
-    MESSAGE = "could not listen on port {port}: another process does"
+    MESSAGE = "could not listen on port {port}: another process uses it"
     HINT = "Name another port, or leave it out to get a free one."
 
 
@@ -63,7 +63,7 @@ class ScriptUnreadable(CommandError, code="CLI-0301"):
 
 
 class NothingToRun(CommandError, code="CLI-0302"):
-    """A script is run that creates no sink, so that the engine would have nothing to do."""
+    """A script that is to be run creates no sink, so the engine would have nothing to do."""
 
     MESSAGE = "the script has no task to run"
     HINT = "Create a sink, or send statements with `headgate sql`."

@@ -1,8 +1,8 @@
 """Settings of a project: the file `headgate.toml` in its folder. Environment variables override it.
 
     port = 8080
-    grpc_port = 8081               # of the door for materializations ON DEMAND
-    hosts = ["engine.internal"]    # names besides localhost by which clients may call the engine
+    grpc_port = 8081               # gRPC port for materializations ON DEMAND
+    hosts = ["engine.internal"]    # host names besides localhost that requests may use
     world = false                  # true, false, or the folder of the embedded world
     warehouse = "hdfs://data/headgate"
 
@@ -18,7 +18,7 @@
     spool = "1g"
 
     [quarantine]
-    in_catalog = 10000             # bad records of a task that the catalog keeps; further ones go to the warehouse
+    in_catalog = 10000             # bad records that the catalog keeps for each task; more go to the warehouse
 
     [events]                       # a web hook for all events of the catalog
     url = "https://example.org/hook"
@@ -72,8 +72,8 @@ MASTERS = ("local", "spark://", "yarn", "k8s://")
 
 SIZE = re.compile(r"([1-9]\d{0,5})([kmg])", re.IGNORECASE)
 LOCAL_THREADS = re.compile(r"local(?:\[(?P<threads>\*|\d+)(?P<failures>,\d+)?\])?")
-REAL_TIME_SLOTS = 16  # more threads than these would also let large batches start as many Python workers
-LEAST_MEMORY = 256 << 20  # a Spark with less does not start
+REAL_TIME_SLOTS = 16  # with more slots, a large batch could start too many Python workers
+LEAST_MEMORY = 256 << 20  # Spark does not start with less
 
 
 def _size(given: str) -> str:
@@ -99,7 +99,7 @@ def size_in_bytes(text: str) -> int:
 
 
 class Table(BaseModel):
-    """A table of the file. It has no other settings than those declared."""
+    """A table of the file. A setting that is not declared is refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -117,14 +117,14 @@ class SparkSettings(Table):
 
     @property
     def real_time_slots(self) -> int:
-        """On a cluster nobody knows how many slots there are, so that they must be promised."""
+        """The slots for tasks in real time. For a cluster they must be set, because the engine cannot know how many slots it has."""
         if self.real_time is not None:
             return self.real_time
         return REAL_TIME_SLOTS if LOCAL_THREADS.fullmatch(self.master) else 0
 
     @property
     def whole_master(self) -> str:
-        """The master with the slots for tasks in real time added, if it is local. A thread is made when it is needed."""
+        """The master with the slots for tasks in real time added, if it is local. Spark makes a thread only when it needs one."""
         found = LOCAL_THREADS.fullmatch(self.master)
         if found is None:
             return self.master
@@ -141,7 +141,7 @@ class SparkSettings(Table):
     @field_validator("settings", mode="before")
     @classmethod
     def _texts(cls, given: object) -> object:
-        """Spark's settings are texts. A number or boolean in the file means its text."""
+        """All settings of Spark are texts. A number or boolean in the file is converted to text."""
         if not isinstance(given, dict):
             return given
         return {key: _text(value) for key, value in given.items()}
@@ -163,7 +163,7 @@ class QuarantineSettings(Table):
 
 
 class EventSettings(Table):
-    """The table `[events]`: a web hook that all events of the catalog are sent to, and the secret that signs them."""
+    """The table `[events]`: the web hook that receives all events of the catalog, and the secret that signs them."""
 
     url: str | None = None
     secret: SecretStr | None = Field(default=None, validate_default=True)
@@ -321,7 +321,7 @@ def _is_in(given: dict[str, Any], path: tuple[str, ...]) -> bool:
 
 
 def _names_beside(path: tuple[str, ...]) -> tuple[str, ...]:
-    """The settings of the same table, or those outside of all tables."""
+    """The names of the settings in the same table, or of those outside all tables."""
     table, *rest = path
     return tuple(f"{table}.{name}" for name in TABLES[table].model_fields) if rest else tuple(Settings.model_fields)
 
@@ -347,7 +347,7 @@ _REASONS = {
 
 
 def _reason(name: str, message: str) -> str:
-    """What a setting takes, in our own words or else in those of pydantic."""
+    """The values that a setting takes, in our own words if there are some, otherwise in the words of pydantic."""
     plain = message.removeprefix("Value error, ").removeprefix("Input ")
     return _REASONS.get(name) or (plain if plain.startswith("it ") else f"it {plain[:1].lower()}{plain[1:]}")
 

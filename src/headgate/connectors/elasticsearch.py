@@ -4,7 +4,8 @@ Both products have the same REST API as far as it is used here, so JSON over HTT
 each product refuse the other's servers. Bulks of raw lines from two threads are as fast as opensearch-py's
 `parallel_bulk` or faster (1.0 to 1.7 times), at a third of the client's CPU.
 
-Failed connections and the statuses 429 and 5xx are retried; every call here may be repeated. Secrets are in no error.
+Failed connections and the statuses 429 and 5xx are retried, because every call but the next page of documents may be repeated.
+Secrets are in no error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
@@ -20,7 +22,7 @@ import httpx
 import jiter
 import orjson
 
-from headgate.connectors import search_errors as errors
+from headgate.connectors import errors
 from headgate.connectors.errors import InvalidOption
 from headgate.registry.transport import Credentials, Retries, Tls, is_loopback
 
@@ -28,6 +30,7 @@ Json: TypeAlias = Any  # parsed JSON of a server, taken apart where it is read
 
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # seconds; a bulk of 5 MB takes about one
 PAGE = 1000  # documents of one answer
+POLL = 0.2  # seconds between two looks at a copy that the server makes
 KEEP = "5m"  # how long the server keeps a scroll between two pages
 LONGEST_REASON = 300  # characters of the server's own text in an error
 OLDEST = {"opensearch": (2, 7), "elasticsearch": (7, 17)}  # flat_object came with OpenSearch 2.7
@@ -169,18 +172,37 @@ class SearchClient:
 
     def documents(self, index: str, *, sources: bool = True) -> Iterator[Hit]:
         """Every document of an index as it is when the reading begins, with every digit of its numbers. Refresh the index first
-        to see what was just written. Without ``sources``, documents are empty."""
+        to see what was just written. Without ``sources``, documents are empty. Raises SearchFailed where a part of them is missing."""
         what = f'read index "{index}"'
         body = {"size": PAGE, "sort": ["_doc"], "version": True, "_source": sources, "query": {"match_all": {}}}
         page = self.call("POST", f"/{quote(index)}/_search?scroll={KEEP}", what, body, exact=True).body
+        scroll = page["_scroll_id"]
         try:
-            while hits := page["hits"]["hits"]:
+            while hits := self._complete(page, what):
                 yield from (Hit(hit["_id"], hit["_version"], hit.get("_source", {})) for hit in hits)
-                page = self.call(
-                    "POST", "/_search/scroll", what, {"scroll": KEEP, "scroll_id": page["_scroll_id"]}
-                ).body
+                page = self._next_page(scroll, what)
+                scroll = page["_scroll_id"]
         finally:
-            self.call("DELETE", "/_search/scroll", what, {"scroll_id": page["_scroll_id"]}, missing=True)
+            with suppress(errors.ConnectorError):  # the server forgets it by itself
+                self._judged(
+                    self.send("DELETE", "/_search/scroll", orjson.dumps({"scroll_id": scroll})), what, missing=True
+                )
+
+    def _next_page(self, scroll: str, what: str) -> Json:
+        """Asked for once. A server whose answer was lost has gone on: a second request would get the page after it, and nobody would
+        notice the documents between them."""
+        content = orjson.dumps({"scroll": KEEP, "scroll_id": scroll})
+        answer = self.send("POST", "/_search/scroll", content, exact=True)
+        if answer.status == 404:  # a server that was restarted has forgotten it
+            raise errors.SearchFailed(self.url, what, answer.status, "It does not know the scroll any more.")
+        return self._judged(answer, what, missing=False).body
+
+    def _complete(self, page: Json, what: str) -> Json:
+        """The documents of a page, unless a shard has failed: the server then answers with those of the others, and status 200."""
+        failed = page.get("_shards", {}).get("failed", 0)
+        if failed or page.get("timed_out"):
+            raise errors.SearchFailed(self.url, what, 200, f"{failed} of its shards have not answered.")
+        return page["hits"]["hits"]
 
     # What is done
 
@@ -205,6 +227,23 @@ class SearchClient:
                     raise
             self.retries.pause(attempt, None)
         raise AssertionError("the last attempt returns or raises")
+
+    def reindex(self, old: str, new: str) -> str | None:
+        """Let the server copy all documents of an index to another, but for those that it has in a newer version. Returns the kind of
+        the error that it stopped with, or None. A server that is restarted meanwhile forgets the copy, and begins another."""
+        what = f'copy index "{old}" to "{new}"'
+        body = {
+            "conflicts": "proceed",
+            "source": {"index": old},
+            "dest": {"index": new, "version_type": "external"},
+        }
+        while True:
+            started = self.call("POST", "/_reindex?wait_for_completion=false", what, body)
+            path = f"/_tasks/{started.body['task']}"
+            while (found := self.call("GET", path, what, missing=True)).status != 404:
+                if found.body["completed"]:
+                    return _stopped_with(found.body)
+                time.sleep(POLL)
 
     def bulk(self, alias: str, lines: bytes) -> Answer:
         """One bulk through an alias, tried once, because only the caller knows what to send again. If there is no such alias,
@@ -256,6 +295,18 @@ def _parsed(content: bytes, exact: bool) -> Json:
         return jiter.from_json(content, float_mode="decimal") if exact else orjson.loads(content)
     except ValueError:
         return None
+
+
+def _stopped_with(task: Json) -> str | None:
+    """The kind of the error that a copy has ended with."""
+    response = task.get("response", {})
+    failures = response.get("failures", [])
+    if "canceled" in response:  # by somebody, half-way
+        return "task_cancelled_exception"
+    if not failures and "error" not in task:
+        return None
+    error = task.get("error") or failures[0].get("cause", {})
+    return str(error.get("type", "an error"))
 
 
 def _index(name: str, about: Mapping[str, Json]) -> Index:

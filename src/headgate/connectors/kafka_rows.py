@@ -8,10 +8,10 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-FLUSH_TIMEOUT = 30.0  # seconds until the broker must have acknowledged all records of a call
+FLUSH_TIMEOUT = 30.0  # seconds that the broker has to acknowledge all records of a call
 _SETTINGS: Mapping[str, Any] = {
     "enable.idempotence": True, "linger.ms": 1, "message.timeout.ms": 20_000,
-    # Records go to the same partitions as those of Kafka's own clients, and of Spark.
+    # Choose the same partition for a key as Kafka's own clients and Spark do.
     "partitioner": "murmur2_random",
 }  # fmt: skip
 
@@ -20,14 +20,14 @@ Record = tuple[str, bytes | None, bytes | None]
 
 
 class RecordProducer:
-    """A producer that stays open: the first record over a new one takes up to a second, later ones a few milliseconds."""
+    """A producer that stays open. The first record of a new producer takes up to a second, later ones take a few milliseconds."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._producer = Producer({**settings, **_SETTINGS})
         self._guard = threading.Lock()
 
     def write(self, records: Sequence[Record]) -> None:
-        """Returns when the broker has acknowledged all records. Raises KafkaException for the first one that failed."""
+        """Write the records, and return when the broker has acknowledged all of them. Raises KafkaException for the first failure."""
         failures: list[KafkaError] = []
 
         def acknowledged(error: KafkaError | None, _: object) -> None:

@@ -31,6 +31,11 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.atthasde
   col_description(a.attrelid, a.attnum)
 FROM pg_catalog.pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
+_TYPES = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_catalog.pg_attribute a
+JOIN pg_catalog.pg_class c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped
+"""
 _KEYS = """
 SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_catalog.pg_index i
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
@@ -165,6 +170,11 @@ def describe_table(connection: Connection, schema: str, name: str) -> ExistingTa
         tuple(frozenset(names) for (names,) in keys),
         doc,
     )
+
+
+def column_types(connection: Connection, schema: str, name: str) -> dict[str, str]:
+    """The types of a table's columns, as `format_type` prints them."""
+    return dict(connection.execute(_TYPES, (schema, name)).fetchall())
 
 
 def condition(error: psycopg.Error) -> str:

@@ -212,7 +212,7 @@ class _Comparison:
             if statement.kind is None:
                 owner = resolve_owner(self.catalog, self.path, statement.name)
                 column = owned_column(self.catalog, owner, statement.name)
-                return _field_comment(column, statement.fields) if statement.fields else column.comment
+                return _field_comment(self.catalog, column, statement.fields) if statement.fields else column.comment
             found = self._named(statement.kind, statement.name)
         except CatalogError:
             return None
@@ -234,8 +234,8 @@ class _Comparison:
         return named_object(self.catalog, self.path, kind, name)
 
 
-def _field_comment(column: Column, fields: Sequence[Identifier]) -> Comment | None:
-    path = resolve_fields(column, fields)
+def _field_comment(catalog: Catalog, column: Column, fields: Sequence[Identifier]) -> Comment | None:
+    path = resolve_fields(catalog, column, fields)
     said = next((known for known in column.fields if known.path == path), None)
     return None if said is None else Comment(said.text, suppressed=said.text is None)
 

@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Protocol
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import TaskStateSet
 from headgate.catalog.errors import CatalogError, LeaseLost
-from headgate.catalog.graph import upstream
 from headgate.catalog.objects import DesiredTaskState
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.catalog.tasks import State, TaskStatus
-from headgate.connectors.connections import Clients, Connections
-from headgate.control.definitions import task_definition
-from headgate.control.view_tasks import new_view_task
+from headgate.catalog.tasks import State
+from headgate.connectors.connections import Connections
+from headgate.control.managed_task import ManagedTask, pause_before, status_of
+from headgate.control.new_tasks import MakeTask, TaskMaker, signature
 from headgate.errors import HeadgateError
-from headgate.plan.definitions import TargetDefinition, TaskDefinition
-from headgate.plan.target_definitions import IndexDefinition, TableDefinition
 from headgate.runtime.entry import ScheduledTask
 from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskNotRunning
 from headgate.runtime.failures import own_error
 from headgate.runtime.live_queries import LiveQueries
-from headgate.runtime.ports import BatchResult, LedgerStore, Progress, ReplanNeeded
+from headgate.runtime.ports import BatchResult, Progress, ReplanNeeded
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.realtime import RealTimeTask
 from headgate.runtime.replay import Replayed, replay
 from headgate.runtime.scheduler import Jobs, Scheduler
-from headgate.runtime.search_task import search_task
 from headgate.runtime.sink_task import sink_task
 from headgate.runtime.source import Follow
-from headgate.runtime.table_task import table_task
-from headgate.runtime.targets.table_errors import ColumnsIncompatible
-from headgate.runtime.task import Task
+from headgate.runtime.targets.errors import ColumnsIncompatible, FieldsIncompatible
 from headgate.runtime.views.view_task import ViewFiles
 from headgate.sql.statement import Kind
 
@@ -49,62 +43,9 @@ log = logging.getLogger(__name__)
 
 _RUN = (Kind.SINK, Kind.MATERIALIZATION, Kind.MATERIALIZED_VIEW)  # kinds whose tasks this engine runs
 EVERY = 0.5  # seconds between two looks at what nobody tells: retries that are due, and how far tasks are behind
-LONGEST_WAIT = 30.0  # seconds between two attempts to start a task
 MOST_SPARK_DEATHS = 8  # attempts at one batch that end Spark; it has a 64th of its first size then
-NO_REAL_TIME = "micro-batch: this engine keeps no slots for real time"
+FOLLOWERS = 2  # threads for what asks registries: a source that follows, a sink whose schema was refused
 REPLAY_TIMEOUT = 60.0  # seconds that a statement waits for a task that is about to run
-
-
-class MakeTask(Protocol):
-    """Makes a task: see `sink_task`."""
-
-    def __call__(
-        self,
-        definition: TaskDefinition,
-        clients: Clients,
-        store: LedgerStore,
-        *,
-        files: QuarantineFiles | None,
-        guard: Callable[[], None],
-        on_notice: Callable[[str], None],
-    ) -> Task: ...
-
-
-class MakeSinkTask(Protocol):
-    """Makes the task of a sink, which may read a materialized view: see `sink_task`."""
-
-    def __call__(
-        self,
-        definition: TaskDefinition,
-        clients: Clients,
-        store: LedgerStore,
-        *,
-        files: QuarantineFiles | None,
-        views: ViewFiles | None,
-        guard: Callable[[], None],
-        on_notice: Callable[[str], None],
-    ) -> Task: ...
-
-
-@dataclass(slots=True)
-class ManagedTask:
-    """A task that should run: for which definition, and what came of it."""
-
-    signature: tuple[object, ...]
-    task: Task | RealTimeTask | None = None  # None while it is halted or waits for another attempt
-    error: HeadgateError | None = None
-    notice: str | None = None  # which way it runs, and why
-    said: str | None = None  # what the engine before this one said last of a task that was to start again
-    tries: int = 0
-    retry_at: float = 0.0
-    halted_at: int | None = None  # catalog version when it halted
-    state: State | None = None
-    since: datetime = field(default_factory=lambda: datetime.now(UTC))
-    progress: Progress = field(default_factory=Progress)  # a task made anew goes on counting from it
-    failures: int = 0
-    lag: int | None = None
-    changed: bool = False  # its state is not in the catalog yet
-    progressed: bool = False  # its counters are not in the catalog yet
 
 
 class Controller:
@@ -125,26 +66,27 @@ class Controller:
         spark_death: Callable[[], str | None] = lambda: None,
         on_spark_death: Callable[[], None] = lambda: None,
         on_lease_lost: Callable[[CatalogError], None] = lambda _: None,
-        make_task: MakeSinkTask = sink_task,
+        make_task: MakeTask = sink_task,
         queries: LiveQueries | None = None,
     ) -> None:
         """``queries`` runs tasks in real time; without it all run in micro-batches. ``follow`` takes new schemas of a source into the catalog. ``catch_up`` gives a sink the schema that it was refused
         before, if it can. ``check`` raises if this engine may not write any more. ``folder`` is where the engine keeps its
         state, ``files`` where tasks put many bad records, ``views`` where materialized views are stored. ``spark_death`` is asked all the time why Spark has ended, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
         self._store = store
-        self._connections = connections
         self._folder = folder
         self._files = files
-        self._views = views
         self._follow = follow
         self._catch_up = catch_up
-        self._check = check
         self._spark_death = spark_death
         self._on_spark_death = on_spark_death
         self._on_lease_lost = on_lease_lost
-        self._make_task = make_task
         self._queries = queries
+        self._maker = TaskMaker(
+            store, connections, files=files, views=views, queries=queries,
+            guard=check, notice=self._notice, make_task=make_task,
+        )  # fmt: skip
         self._scheduler = Scheduler(jobs, self)
+        self._followers = ThreadPoolExecutor(FOLLOWERS, "follow")
         self._tasks: dict[int, ManagedTask] = {}
         self._reconciled = -1  # version of the catalog
         self._events: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -168,6 +110,7 @@ class Controller:
         if self._thread.is_alive():
             self._thread.join()
         self._scheduler.stop()
+        self._followers.shutdown(wait=False, cancel_futures=True)
         if self._queries is not None:
             self._queries.close()
         try:
@@ -194,7 +137,7 @@ class Controller:
         deadline = time.monotonic() + REPLAY_TIMEOUT
         while self._store.count_quarantined(task):
             catalog, managed = self._store.load(), self._tasks.get(task)
-            if managed is not None and managed.task is not None and managed.signature == _signature(catalog, task):
+            if managed is not None and managed.task is not None and managed.signature == signature(catalog, task):
                 try:
                     return self._scheduler.between_batches(
                         task, lambda t, s: replay(t.settled(s), s, self._store, self._files)
@@ -223,9 +166,17 @@ class Controller:
         self._post(task, lambda id_, managed: self._fail(id_, managed, error))
 
     def outgrown(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
-        """The source follows its new schemas in the worker's thread: it asks the registry."""
-        self._follow(needed.source, needed.arrived)
-        self._post(task, lambda id_, managed: self._replan(managed))
+        """The source follows its new schemas in a thread for that: a registry that hangs must not hold a worker."""
+        self._followers.submit(self._follow_for, task, needed)
+
+    def _follow_for(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
+        try:
+            self._follow(needed.source, needed.arrived)
+        except Exception as failure:  # noqa: BLE001 - only this task is left out
+            error = own_error(failure, f'task "{task.name}"')
+            self._post(task, lambda id_, managed: self._fail(id_, managed, error))
+        else:
+            self._post(task, lambda id_, managed: self._replan(managed))
 
     def _post(self, task: ScheduledTask, handle: Callable[[int, ManagedTask], None]) -> None:
         """Handle an event in the controller's thread, unless the task was replaced meanwhile."""
@@ -313,16 +264,17 @@ class Controller:
         managed = self._tasks.get(id_)
         if managed is None or managed.state is not State.DISABLED:
             self._scheduler.remove(id_)
-            self._tasks[id_] = ManagedTask(_signature(catalog, id_))
+            progress = managed.progress if managed is not None else Progress()
+            self._tasks[id_] = ManagedTask(signature(catalog, id_), progress=progress)
             self._set_state(self._tasks[id_], State.DISABLED)
 
     def _prepare(self, id_: int, catalog: Catalog) -> None:
         """Make a task for a sink or view that should run, has none for its present definition, and does not wait."""
-        signature = _signature(catalog, id_)
+        made_of = signature(catalog, id_)
         managed = self._tasks.get(id_)
-        if managed is None or managed.signature != signature:
+        if managed is None or managed.signature != made_of:
             progress = managed.progress if managed is not None else Progress()
-            managed = self._tasks[id_] = ManagedTask(signature, said=self._said.pop(id_, None), progress=progress)
+            managed = self._tasks[id_] = ManagedTask(made_of, said=self._said.pop(id_, None), progress=progress)
         halted = managed.halted_at is not None and managed.halted_at == catalog.version
         if managed.task is not None or halted or time.monotonic() < managed.retry_at:
             return
@@ -332,11 +284,12 @@ class Controller:
             self._fail(id_, managed, ended)
             return
         try:
-            managed.task, managed.notice = self._new_task(id_, catalog)
+            managed.task, managed.notice = self._maker.new_task(id_, catalog, self._scheduler)
             managed.task.progress = managed.progress
             self._scheduler.add(managed.task)
         except SinkCannotFollow as error:
-            self._fail_unless_caught_up(id_, managed, error)
+            managed.retry_at = math.inf  # until it is known whether the registry accepts the schema now
+            self._followers.submit(self._catch_up_or_fail, id_, managed, error)
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
             self._fail(id_, managed, own_error(error, f'{catalog.get(id_).kind} "{catalog.get(id_).name}"'))
 
@@ -349,61 +302,20 @@ class Controller:
         self._store.save_mark(id_, replace(mark, attempts=0))
         return BatchEndsSpark(catalog.get(id_).name, mark.attempts)
 
-    def _maker(self, target: TargetDefinition) -> MakeTask:
-        """What makes the task of a target."""
-        match target:
-            case TableDefinition():
-                return partial(table_task, views=self._views)
-            case IndexDefinition():
-                return partial(search_task, views=self._views)
-            case _:
-                return partial(self._make_task, views=self._views)
-
-    def _new_task(self, id_: int, catalog: Catalog) -> tuple[Task | RealTimeTask, str | None]:
-        """The task, and which way it runs."""
-        entry = catalog.get(id_)
-        if entry.kind is Kind.MATERIALIZED_VIEW:
-            return self._new_view(id_, catalog), None
-        return self._new_sink(id_, catalog)
-
-    def _new_view(self, id_: int, catalog: Catalog) -> Task:
-        assert self._views is not None, "materialized views need storage"
-        return new_view_task(
-            catalog, catalog.get(id_), self._connections.of(catalog), self._store, self._views,
-            files=self._files, guard=self._check, on_notice=lambda text: self._notice(id_, text),
-        )  # fmt: skip
-
-    def _new_sink(self, id_: int, catalog: Catalog) -> tuple[Task | RealTimeTask, str]:
-        definition = task_definition(catalog, catalog.get(id_))
-        make = self._maker(definition.sink)
-        task = make(
-            definition,
-            self._connections.of(catalog),
-            self._store,
-            files=self._files,
-            guard=self._check,
-            on_notice=lambda text: self._notice(id_, text),
-        )
-        if definition.latency.way != "real time":
-            return task, str(definition.latency)
-        if self._queries is None:
-            return task, NO_REAL_TIME
-        scheduler = self._scheduler
-        live = RealTimeTask(
-            task, self._queries, definition.latency.reason,
-            wake=scheduler.wake, report=scheduler.report_commit, fail=scheduler.report_failure,
-        )  # fmt: skip
-        return live, live.notice
-
-    def _fail_unless_caught_up(self, id_: int, managed: ManagedTask, behind: SinkCannotFollow) -> None:
+    def _catch_up_or_fail(self, id_: int, managed: ManagedTask, behind: SinkCannotFollow) -> None:
         """The registry may accept by now what it refused. Then the sink has another definition, and is started with it."""
         try:
             error: HeadgateError | None = None if self._catch_up(id_) else behind
-        except Exception as failure:  # noqa: BLE001 - a task that cannot start must not end the loop
+        except Exception as failure:  # noqa: BLE001 - only this task is left out
             error = own_error(failure, f'sink "{self._store.load().get(id_).name}"')
-        if error is None:
-            self.wake()
-        else:
+        self._events.put(lambda: self._on_caught_up(id_, managed, error))
+        self._wake.set()
+
+    def _on_caught_up(self, id_: int, managed: ManagedTask, error: HeadgateError | None) -> None:
+        if self._tasks.get(id_) is not managed:
+            return
+        managed.retry_at = 0.0
+        if error is not None:
             self._fail(id_, managed, error)
 
     # What becomes of tasks
@@ -425,7 +337,7 @@ class Controller:
     def _replan(self, managed: ManagedTask) -> None:
         """Make the task anew, even if its definition has not changed. If that does not help, wait longer each time."""
         managed.task = None
-        managed.retry_at = time.monotonic() + (_pause_before(managed.tries) if managed.tries else 0.0)
+        managed.retry_at = time.monotonic() + (pause_before(managed.tries) if managed.tries else 0.0)
         managed.tries += 1
 
     def _fail(self, id_: int, managed: ManagedTask, error: HeadgateError) -> None:
@@ -437,16 +349,17 @@ class Controller:
             log.warning("task %s: %s", id_, error)
         managed.task, managed.error, managed.since = None, error, datetime.now(UTC)
         managed.failures += 1
-        if isinstance(error, ColumnsIncompatible) and error.disables:
+        if isinstance(error, ColumnsIncompatible | FieldsIncompatible) and error.disables:
             self._disable(id_, error)
         if isinstance(error, SparkGone) and not self._spark_ends():
             self._on_spark_death()
         if error.retryable:
             managed.tries += 1
-            managed.retry_at = time.monotonic() + _pause_before(managed.tries)
+            managed.retry_at = time.monotonic() + pause_before(managed.tries)
             self._set_state(managed, State.STARTING)
         else:
             managed.halted_at = catalog.version
+            self._scheduler.remove(id_)  # it may rest there until its source has followed
             self._set_state(managed, State.HALTED)
 
     def _disable(self, id_: int, error: HeadgateError) -> None:
@@ -490,27 +403,6 @@ class Controller:
         changed = {id_: managed for id_, managed in self._tasks.items() if managed.changed or managed.progressed}
         self._reported_at = time.monotonic()
         if changed:
-            self._store.report(*(_status(id_, managed) for id_, managed in changed.items()))
+            self._store.report(*(status_of(id_, managed) for id_, managed in changed.items()))
         for managed in changed.values():
             managed.changed = managed.progressed = False
-
-
-def _status(id_: int, managed: ManagedTask) -> TaskStatus:
-    progress, state = managed.progress, managed.state or State.STARTING
-    error = managed.error.diagnostic().render() if managed.error is not None else managed.said
-    lag = managed.lag if state in (State.STARTING, State.RUNNING) else None
-    return TaskStatus(
-        id_, state, managed.since, error, progress.batch, progress.rows, progress.skipped, lag, progress.batches,
-        progress.batch_seconds, progress.last_commit, managed.failures, managed.notice,
-    )  # fmt: skip
-
-
-def _pause_before(attempt: int) -> float:
-    """Seconds."""
-    return min(LONGEST_WAIT, 2.0**attempt / 2)
-
-
-def _signature(catalog: Catalog, id_: int) -> tuple[object, ...]:
-    """All that a task is made of, without names. When it changes, the task is made anew."""
-    parts = [catalog.get(id_), *upstream(catalog, id_)]
-    return tuple((o.id, o.definition, tuple((c.id, c.name, c.type) for c in o.columns)) for o in parts)

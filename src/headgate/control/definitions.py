@@ -91,14 +91,14 @@ def materialization_task(catalog: Catalog, entry: Object) -> d.TaskDefinition:
     relation = catalog.get(planned.relation)
     chain = _chain(catalog, relation, [column.name for column in relation.columns if column.key])
     statement = definition_of(entry, CreateMaterialization)
-    written = (statement.fields and statement.fields.sql(), statement.with_options.nested) if planned.key else None
-    keys = (chain.source.id, planned.key, statement.with_options.seed_backfill)
-    rows = (planned.relation, _written_views(catalog, chain.relations), written) if planned.key else ()
+    written = (statement.fields and statement.fields.sql(), statement.with_options.nested) if planned.merges else None
+    keys = (chain.source.id, planned.key if planned.merges else (), statement.with_options.seed_backfill)
+    rows = (planned.relation, _written_views(catalog, chain.relations), written) if planned.merges else ()
     name = d.DefinitionName(_hash(keys), _hash(rows)).text
     one = "a transaction of the target" if isinstance(planned, TableDefinition) else "some bulks of documents"
     latency = d.Latency("micro-batch", f"a batch is {one}")
     source = chain.source
-    if isinstance(planned, TableDefinition) and isinstance(source, d.SourceDefinition):
+    if isinstance(source, d.SourceDefinition):
         source, planned = with_exact_numbers(source, planned)
     return d.TaskDefinition(
         entry.id, entry.name, source, chain.relations, planned, chain.key, name, chain.marked, chain.positioned, latency,
@@ -162,16 +162,32 @@ def _over_view(catalog: Catalog, sink: Object, planned: d.SinkDefinition, view: 
     relations = relation_definitions(catalog, [planned.relation, view.id])
     source = relations[view.id]
     assert isinstance(source, d.MaterializedDefinition)
-    key = {} if source.appends else _source_key(catalog, planned)
-    relation = catalog.get(planned.relation)
-    event_key = tuple(key_columns(relation)) if planned.old_rows and relation.growth is Growth.KEYED else ()
+    key = {} if source.appends or planned.old_rows else _source_key(catalog, planned)
+    event_key = _event_key(catalog.get(planned.relation), planned) if planned.old_rows else ()
     definition = _definition_name(catalog, planned, source.id, relations)
     latency = choose_latency(
         catalog, definition_of(sink, CreateSink), planned, None, chain_of(catalog, planned.relation)
     )
     return d.TaskDefinition(
-        sink.id, sink.name, source, relations, planned, key, definition, latency=latency, event_key=event_key
-    )
+        sink.id, sink.name, source, relations, planned, key, definition, latency=latency, event_key=event_key,
+        view_start=_view_start(sink),
+    )  # fmt: skip
+
+
+def _view_start(sink: Object) -> tuple[int, int] | None:
+    """Generation and batch of the view behind which a sink without a snapshot begins."""
+    seed = definition_of(sink, CreateSink).with_options.seed_batch
+    if seed is None:
+        return None
+    generation, number = (1, *seed)[-2:]
+    return generation, number
+
+
+def _event_key(relation: Object, planned: d.SinkDefinition) -> tuple[str, ...]:
+    """The columns by which a row before a change and the row after it are one change."""
+    if planned.envelope == "UPSERT" and planned.key is not None:
+        return planned.key.columns
+    return tuple(key_columns(relation)) if relation.growth is Growth.KEYED else ()
 
 
 def _views(catalog: Catalog, relation: int, relations: d.Relations) -> list[tuple[int, View]]:
@@ -255,25 +271,28 @@ def select_definition(catalog: Catalog, query: Query) -> d.SelectDefinition:
     return d.SelectDefinition(made, relation_definitions(catalog, made.relations))
 
 
-def relation_definitions(catalog: Catalog, ids: Iterable[int]) -> dict[int, d.RelationDefinition]:
-    """These relations and all relations that they read, by id."""
+def relation_definitions(
+    catalog: Catalog, ids: Iterable[int], *, pinned: bool = False
+) -> dict[int, d.RelationDefinition]:
+    """These relations and all relations that they read, by id. With ``pinned`` their queries read the time of a batch."""
     found: dict[int, d.RelationDefinition] = {}
     waiting = list(ids)
     while waiting:
         id_ = waiting.pop()
         if id_ not in found:
-            found[id_] = _relation(catalog, catalog.get(id_))
+            found[id_] = _relation(catalog, catalog.get(id_), pinned=pinned)
             made = found[id_]
             waiting += made.query.relations if isinstance(made, d.ViewDefinition) else ()
     return found
 
 
-def _relation(catalog: Catalog, relation: Object) -> d.RelationDefinition:
+def _relation(catalog: Catalog, relation: Object, *, pinned: bool) -> d.RelationDefinition:
     match relation.kind:
         case Kind.SOURCE | Kind.STREAM | Kind.TABLE:
             return source_definition(relation)
         case Kind.VIEW:
-            query = query_definition(valid_query(catalog, relation))
+            analysed = valid_query(catalog, relation)
+            query = query_definition(analysed.pinned if pinned else analysed)
             return d.ViewDefinition(relation.id, relation.name, query, tuple(c.name for c in relation.columns))
         case Kind.MATERIALIZED_VIEW:
             return materialized_definition(catalog, relation, materialized(catalog, relation))

@@ -18,8 +18,7 @@ from headgate.catalog.changes import Change, DefinitionChanged, ObjectCreated
 from headgate.connectors.connections import Clients
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
-from headgate.control.index_effects import Indexes, IndexReleases
-from headgate.control.table_effects import Releases, Tables
+from headgate.control.target_effects import Indexes, IndexReleases, Releases, Tables
 from headgate.errors import HeadgateError, InternalError
 from headgate.plan.plans import (
     CreateTopic,
@@ -33,7 +32,7 @@ from headgate.plan.plans import (
     ReuseSchema,
     SetCompatibility,
 )
-from headgate.plan.sink_option_errors import TopicDiffers
+from headgate.plan.sink_errors import TopicDiffers
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import IncompatibleSchema, SchemaNotFound, SubjectDeleted, SubjectNotFound
 from headgate.registry.schemas import Schema, to_register
@@ -143,36 +142,44 @@ class Schemas:
 
     def check(self, effect: RegisterSchema, clients: Clients) -> None:
         """Raises IncompatibleSchema if the subject would refuse the schema."""
-        registry = clients.registry(effect.connection)
-        try:
-            verdict = registry.compatibility(effect.subject, to_register(effect.schema))
-        except (SubjectNotFound, SubjectDeleted):
-            return
-        if not verdict.is_compatible:
-            raise IncompatibleSchema(effect.subject, tuple(verdict.messages))
+        _check_compatible(clients.registry(effect.connection), effect.subject, to_register(effect.schema))
 
     def do(self, effect: RegisterSchema, clients: Clients) -> Registered:
         registry = clients.registry(effect.connection)
-        new = _version(registry, effect) is None
+        held = _held(registry, effect.subject, to_register(effect.schema))
+        if held is not None:
+            return Registered(held, new=False)
         try:
-            return Registered(registry.register(effect.subject, to_register(effect.schema)), new)
+            return Registered(registry.register(effect.subject, to_register(effect.schema)), new=True)
         except HeadgateError:
             # A registry that does not answer may have registered the schema all the same.
-            _undo(self, effect, Registered(0, new), clients)
+            _undo(self, effect, Registered(0, new=True), clients)
             raise
 
     def undo(self, effect: RegisterSchema, done: Registered, clients: Clients) -> None:
         """Deletes the version softly if we registered it: its id stays readable for whoever has seen it."""
         registry = clients.registry(effect.connection)
-        version = _version(registry, effect) if done.new else None
+        version = registry.version_of(effect.subject, to_register(effect.schema)) if done.new else None
         if version is not None:
             registry.delete_version(effect.subject, version)
 
 
-def _version(registry: RegistryClient, effect: RegisterSchema) -> int | None:
-    """The version of the subject that has the schema."""
+def _check_compatible(registry: RegistryClient, subject: str, schema: Schema) -> None:
+    """Raises IncompatibleSchema if the subject would refuse the schema. One that the subject has is not checked again, however later
+    versions differ from it."""
     try:
-        return registry.look_up(effect.subject, to_register(effect.schema)).version
+        verdict = registry.compatibility(subject, schema)
+    except (SubjectNotFound, SubjectDeleted):
+        return
+    if not verdict.is_compatible and _held(registry, subject, schema) is None:
+        raise IncompatibleSchema(subject, tuple(verdict.messages))
+
+
+def _held(registry: RegistryClient, subject: str, schema: Schema) -> int | None:
+    """The id that the schema has in the subject; None if the subject does not have it. To register it would change nothing, and
+    needs a permission that not everybody has."""
+    try:
+        return registry.look_up(subject, schema).schema_id
     except (SubjectNotFound, SubjectDeleted, SchemaNotFound):
         return None
 
@@ -183,19 +190,15 @@ class ReusedSchemas:
     def check(self, effect: ReuseSchema, clients: Clients) -> None:
         """Raises IncompatibleSchema if the subject would refuse the schema."""
         registry = clients.registry(effect.connection)
-        try:
-            verdict = registry.compatibility(effect.subject, _by_id(registry, effect))
-        except (SubjectNotFound, SubjectDeleted):
-            return
-        if not verdict.is_compatible:
-            raise IncompatibleSchema(effect.subject, tuple(verdict.messages))
+        _check_compatible(registry, effect.subject, _by_id(registry, effect))
 
     def do(self, effect: ReuseSchema, clients: Clients) -> Schema | None:
         registry = clients.registry(effect.connection)
         schema = _by_id(registry, effect)
-        new = None if _has_version(registry, effect.subject, schema) else schema
+        held = _held(registry, effect.subject, schema)
+        new = schema if held is None else None
         try:
-            found = registry.register(effect.subject, schema)
+            found = registry.register(effect.subject, schema) if held is None else held
         except HeadgateError:
             # A registry that does not answer may have registered the schema all the same.
             _undo(self, effect, new, clients)
@@ -208,7 +211,7 @@ class ReusedSchemas:
     def undo(self, effect: ReuseSchema, done: Schema | None, clients: Clients) -> None:
         """Deletes the version softly if we registered it."""
         registry = clients.registry(effect.connection)
-        version = None if done is None else _has_version(registry, effect.subject, done)
+        version = None if done is None else registry.version_of(effect.subject, done)
         if version is not None:
             registry.delete_version(effect.subject, version)
 
@@ -216,14 +219,6 @@ class ReusedSchemas:
 def _by_id(registry: RegistryClient, effect: ReuseSchema) -> Schema:
     assert effect.schema.id is not None
     return registry.schema_by_id(effect.schema.id)
-
-
-def _has_version(registry: RegistryClient, subject: str, schema: Schema) -> int | None:
-    """The version of the subject that has the schema."""
-    try:
-        return registry.look_up(subject, schema).version
-    except (SubjectNotFound, SubjectDeleted, SchemaNotFound):
-        return None
 
 
 class DeletedTopics:
@@ -312,16 +307,21 @@ def effects_done(effects: Sequence[Effect], clients: Clients) -> Iterator[Schema
         raise
 
 
-def last_effects(effects: Sequence[Effect], clients: Clients) -> Iterator[str]:
+def released_tasks(effects: Sequence[Effect]) -> frozenset[int]:
+    """The ids of the tasks whose targets are given up."""
+    return frozenset(effect.task for effect in effects if isinstance(effect, ReleaseTable | ReleaseIndex))
+
+
+def last_effects(effects: Sequence[Effect], clients: Clients, uuids: Mapping[int, str]) -> Iterator[str]:
     """Do the effects that cannot be undone: those that give targets up. The catalog has committed, so that a failure cannot fail the
-    statement any more; gives a sentence for each."""
+    statement any more; gives a sentence for each. ``uuids`` are those of `released_tasks`, which the catalog has forgotten."""
     for effect in effects:
         try:
             match effect:
                 case ReleaseTable():
-                    _RELEASES.do(effect, clients)
+                    _RELEASES.give_up(effect, clients, uuids[effect.task])
                 case ReleaseIndex():
-                    _INDEX_RELEASES.do(effect, clients)
+                    _INDEX_RELEASES.give_up(effect, clients, uuids[effect.task])
                 case _:
                     pass
         except HeadgateError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
@@ -16,7 +17,7 @@ from headgate.catalog.changes import ObjectCreated
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import DEFAULT_PATH, find, parent_and_name
 from headgate.catalog.objects import Object
-from headgate.catalog.positions import KafkaPosition, LogPosition, Position, Positions
+from headgate.catalog.positions import ClockPosition, KafkaPosition, LogPosition, Position, Positions
 from headgate.catalog.store.lease import Heartbeat
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
@@ -40,7 +41,7 @@ from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineClean
 from headgate.runtime.query_process import Queries
 from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
-from headgate.runtime.session import SmallJobs, Spark, SparkJobs
+from headgate.runtime.session import SmallJobs, Spark, SparkJobs, kill_jvm_of
 from headgate.runtime.source import SourceReader
 from headgate.runtime.views.view_task import ViewFiles
 from headgate.schema.types import Type
@@ -48,6 +49,8 @@ from headgate.sql import connections
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.statement import Kind, ObjectName, Query, print_statement
 from headgate.text.cursor import Identifier
+
+log = logging.getLogger(__name__)
 
 QUARANTINE = "headgate_catalog.quarantine"
 CHANGE_TIMEOUT = 15.0  # seconds that a statement waits for queries in real time that it has changed
@@ -91,6 +94,11 @@ class Engine:
         self._views = ViewFiles(views or str(project.state / "warehouse" / "views"), SmallJobs(spark.session).session)
         project.state.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(project.state / "catalog.db")
+        if (stopped := self.store.silent_holder) is not None:
+            log.warning(
+                "the engine with the process id %d was stopped and has lost its lease: its Spark ends", stopped.pid
+            )
+            kill_jvm_of(stopped.pid)
         self._heartbeat = Heartbeat(self.store, fenced)
         if project.address is not None:
             make_connections(self.store)
@@ -290,6 +298,8 @@ def _place(catalog: Catalog, relation: int, position: Position) -> str:
         case LogPosition():
             known = catalog.objects.get(relation)
             return f"batch {position.number} of {catalog.display_name(relation) if known else 'a dropped view'}"
+        case ClockPosition():
+            return f"{position.time:%Y-%m-%d %H:%M:%S} UTC"
         case _:
             raise InternalError("a materialized view has no other kinds of inputs")
 

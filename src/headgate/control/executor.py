@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol, assert_never
 
 from headgate.catalog.catalog import Catalog
@@ -17,7 +18,7 @@ from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
-from headgate.control.effects import check_effect, effects_done, last_effects, with_schema_ids
+from headgate.control.effects import check_effect, effects_done, last_effects, released_tasks, with_schema_ids
 from headgate.control.inserts import Inserts
 from headgate.control.sessions import Cancellation, Done, Notice, Result, ResultColumns, ResultRows, Session
 from headgate.control.show import show
@@ -84,7 +85,7 @@ class Executor:
         self._store = store
         self._connections = connections
         self._queries = queries
-        self._lookups = LiveLookups(connections, changed)
+        self._lookups = LiveLookups(connections, changed, partial(_last_batch, store))
         self._inserts = Inserts(connections)
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
@@ -266,7 +267,7 @@ class Executor:
             case plans.ReplayQuarantine(tasks):
                 yield from replayed(tasks, catalog, self._queries.replay)
             case plans.Show(statement, after):
-                yield from show(statement, apply(catalog, *after), path, self._store)
+                yield from show(statement, apply(catalog, *after), path, self._store, self._connections.of(catalog))
                 yield Done(step.statement.words.split()[0])
             case plans.ChangeCatalog():
                 late = self._commit(step, step.plan, ids)
@@ -279,11 +280,12 @@ class Executor:
         """Do the effects before the commit. The other way round, a crash in between would leave a sink without a topic. Only what
         cannot be undone comes after it: a task must not lose its target while the catalog has it. Returns what to tell of these."""
         clients = self._connections.of(step.context.catalog)
+        uuids = {task: self._store.task_uuid(task) for task in released_tasks(change.effects)}
         with effects_done(change.effects, clients) as registered:
             ids.update(registered)
             changes = [with_schema_ids(each, ids) for each in change.changes]
             self._store.commit(changes, cause=change.cause, statement=step.context.text, planned=step.version)
-        return list(last_effects(change.effects, clients))
+        return list(last_effects(change.effects, clients, uuids))
 
 
 def _leading_inserts(steps: Sequence[PlannedStatement]) -> list[plans.InsertRows]:
@@ -330,3 +332,8 @@ def replayed(tasks: Sequence[int], catalog: Catalog, replay: Callable[[int, str]
 
 def _records(count: int) -> str:
     return "1 record was" if count == 1 else f"{count} records were"
+
+
+def _last_batch(store: SqliteStore, view: int) -> tuple[int, int]:
+    ledger = store.ledger(view)
+    return (1, 0) if ledger is None else (ledger.generation, ledger.number)

@@ -1,4 +1,4 @@
-"""INSERT: rows become records, and the records are written before the statement ends."""
+"""INSERT: turns rows into records and writes them before the statement ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.control.sessions import Done, JsonRows, Notice, Result, ResultRows
 from headgate.plan import plans
 from headgate.plan.definitions import RecordEncoding
 from headgate.plan.insert import checked_row, from_result, insert_columns, insert_target, who
-from headgate.plan.writing import written_sides
+from headgate.plan.reading import written_sides
 from headgate.resolve.statements import kafka_server, topic_name
 from headgate.resolve.stream_errors import RowUnwritable
 from headgate.resolve.streams import read_statement
@@ -36,21 +36,26 @@ class Inserts:
         self._guard = threading.Lock()
 
     def insert(self, catalog: Catalog, inserts: Sequence[plans.InsertRows]) -> None:
-        """Write the rows of several statements together. Returns when all are acknowledged. All rows are encoded before
-        the first one is sent."""
-        with self._guard:
-            sent = [(insert_target(catalog, one.target), one) for one in inserts]
-            records: dict[ConnectionRef, list[Record]] = {}
-            for target, one in sent:
-                kafka = read_statement(target).kafka
-                made = [(topic_name(kafka), key, value) for key, value in self._records(target, one)]
-                records.setdefault(kafka_server(kafka), []).extend(made)
-            for server, of_server in records.items():
-                if of_server:
-                    self._connections.kafka(catalog, server).write(of_server)
+        """Write the rows of several statements together, and return when the broker has acknowledged all of them. All rows are
+        encoded before the first one is sent."""
+        with self._guard:  # only while rows are encoded: a broker that does not answer holds up nobody else
+            records = self._encoded(catalog, inserts)
+        for server, of_server in records.items():
+            if of_server:
+                self._connections.kafka(catalog, server).write(of_server)
+
+    def _encoded(self, catalog: Catalog, inserts: Sequence[plans.InsertRows]) -> dict[ConnectionRef, list[Record]]:
+        """The records of all statements, by the cluster that they go to."""
+        records: dict[ConnectionRef, list[Record]] = {}
+        for one in inserts:
+            target = insert_target(catalog, one.target)
+            kafka = read_statement(target).kafka
+            made = [(topic_name(kafka), key, value) for key, value in self._records(target, one)]
+            records.setdefault(kafka_server(kafka), []).extend(made)
+        return records
 
     def insert_results(self, catalog: Catalog, plan: plans.InsertQuery, results: Iterator[Result]) -> Iterator[Result]:
-        """Write the rows of a query as they come. Returns notices of the query, and the number of rows."""
+        """Write the rows of a query as they arrive. Yields the notices of the query, and then the number of rows."""
         target = insert_target(catalog, plan.target)
         types = {column.name: column.type for column in insert_columns(target, ())}
         count = 0
@@ -68,7 +73,10 @@ class Inserts:
             made = [
                 {name: from_result(v, types[name]) for name, v in zip(plan.columns, row, strict=True)} for row in rows
             ]
-            self.insert(catalog, [plans.InsertRows(target.id, tuple(checked_row(target, row) for row in made))])
+            try:
+                self.insert(catalog, [plans.InsertRows(target.id, tuple(checked_row(target, row) for row in made))])
+            except RowUnwritable as wrong:
+                raise RowUnwritable(*who(target), wrong.path, wrong.reason, count) from None
             count += len(made)
         yield Done(f"INSERT {count}")
 
@@ -89,7 +97,7 @@ class Inserts:
         return made
 
     def _writer(self, key: RecordEncoding | None, value: RecordEncoding) -> tuple[Write | None, Write]:
-        """Kept, because a schema is compiled for them."""
+        """The writers of keys and values. They are kept, because making them compiles a schema."""
         known = self._writers.get((key, value))
         if known is None:
             known = self._writers[key, value] = (None if key is None else row_writer(key), row_writer(value))

@@ -16,13 +16,14 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import upstream
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Object, is_on_demand
-from headgate.catalog.positions import KafkaPosition, LogPosition, Position, Positions
+from headgate.catalog.positions import ClockPosition, KafkaPosition, LogPosition, Position, Positions
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.control.definitions import relation_definitions
 from headgate.control.sessions import Cancellation
 from headgate.errors import HeadgateError, InternalError
 from headgate.plan import definitions as d
-from headgate.plan.exact_numbers import with_exact_numbers
+from headgate.plan.exact_numbers import exact_fields
+from headgate.plan.materialization_errors import NotOnDemand
 from headgate.plan.materializations import existing_materialization
 from headgate.plan.on_demand import (
     RowsRequest,
@@ -33,16 +34,11 @@ from headgate.plan.on_demand import (
     row_filter,
     service_word,
 )
-from headgate.plan.on_demand_errors import NotOnDemand
 from headgate.plan.on_demand_messages import descriptors, row_file, shared_files
 from headgate.plan.target_definitions import (
-    Fields,
     OnDemandDefinition,
     OnDemandRows,
     RowForm,
-    TableColumn,
-    TableDefinition,
-    TableName,
 )
 from headgate.resolve.streams import READ_KINDS
 from headgate.runtime import query as answers
@@ -183,7 +179,8 @@ class OnDemand:
         relations = relation_definitions(catalog, [relation.id])
         below = relations[relation.id]
         if isinstance(below, d.SourceDefinition):
-            relations[relation.id], definition = _exact(below, definition)
+            relations[relation.id], exact = exact_fields(below, definition.fields)
+            definition = replace(definition, fields=exact)
         asked = call.request
         fields = chosen_fields(definition, asked.fields)
         filter_ = row_filter(catalog, definition, asked.filter, fields)
@@ -247,15 +244,6 @@ def _planned(catalog: Catalog, entry: Object) -> OnDemandDefinition:
     return planned
 
 
-def _exact(source: d.SourceDefinition, definition: OnDemandDefinition) -> tuple[d.SourceDefinition, OnDemandDefinition]:
-    """Source and fields with every digit that documents have, as those of a table are read."""
-    columns = tuple(TableColumn(one.name, one, (), "", one.nullable) for one in definition.fields)
-    table = TableDefinition(definition.name, source.id, 0, TableName("", ""), definition.fields, columns, ())
-    read, made = with_exact_numbers(source, table)
-    fields: Fields = tuple(column.field for column in made.columns)
-    return read, replace(definition, fields=fields)
-
-
 # positions
 
 
@@ -271,10 +259,12 @@ def _inputs(catalog: Catalog, reached: Positions | None) -> object:
     """Up to where a materialized view has its inputs; None before its first batch."""
     if reached is None:
         return None
-    return {_name(catalog, id_): _printed(one) for id_, one in reached.items()}
+    return {_name(catalog, id_, one): _printed(one) for id_, one in reached.items()}
 
 
-def _name(catalog: Catalog, relation: int) -> str:
+def _name(catalog: Catalog, relation: int, position: Position) -> str:
+    if isinstance(position, ClockPosition):
+        return "now"
     return catalog.display_name(relation) if relation in catalog.objects else "a dropped relation"
 
 
@@ -284,5 +274,7 @@ def _printed(position: Position) -> object:
             return {"topic": position.topic, "offsets": list(position.offsets)}
         case LogPosition():
             return {"batch": position.number}
+        case ClockPosition():
+            return {"time": position.time.isoformat()}
         case _:
             raise InternalError("no relation that can be read has other positions")

@@ -1,4 +1,7 @@
-"""SHOW, DESCRIBE and EXPLAIN: answered from the catalog and the store, without Spark. The statements are resolved."""
+"""SHOW, DESCRIBE and EXPLAIN: answered from the catalog and the store, without Spark. The statements are resolved.
+
+Only DESCRIBE EXTENDED of a stream or table asks outside, for the versions of its schemas.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +13,28 @@ from typing import assert_never, cast
 
 from headgate.catalog.catalog import Catalog, column_comment, field_comment, object_comment
 from headgate.catalog.changes import apply
-from headgate.catalog.graph import hidden_parts, parts_of, upstream
+from headgate.catalog.graph import hidden_parts, parts_of, upstream, without_aliases
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, is_name_of
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
-from headgate.catalog.store.sqlite import SqliteReader
+from headgate.catalog.store.reader import SqliteReader
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
-from headgate.control.describe_streams import stream_properties
+from headgate.connectors.connections import Clients
+from headgate.control.describe import described, mapping, materialized_columns, stream_properties
 from headgate.control.sessions import ResultColumns, ResultRows
-from headgate.control.show_materializations import described, mapping, materialized_columns
 from headgate.plan.chain import chain_of, valid_query
 from headgate.plan.definitions import SinkDefinition
-from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
+from headgate.plan.errors import NotSupportedYet
 from headgate.plan.latency import choose_latency
 from headgate.plan.materializations import existing_materialization, plan_materialization
 from headgate.plan.materialized_views import KeptView, explanation, materialized
-from headgate.plan.new_materialized_views import plan_materialized_view
+from headgate.plan.new_materialized_views import plan_materialized_view, with_copy_for_sink
 from headgate.plan.plans import ShowStatement
 from headgate.plan.reading import source_layout
 from headgate.plan.relations import analyse_query, fields_without_column, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
 from headgate.plan.sink_doc_changes import published_schemas
+from headgate.plan.sink_errors import SideWithoutSchema
 from headgate.plan.source import present_field_names
 from headgate.plan.stored_copies import reads_of_sink, with_old_rows
 from headgate.plan.target_definitions import MaterializationDefinition, OnDemandDefinition
@@ -58,7 +62,7 @@ _NAME_COLUMNS = {"name", "object", "task"}  # columns of system tables that name
 Table = tuple[ResultColumns, ResultRows]
 
 
-def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: SqliteReader) -> Table:
+def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: SqliteReader, clients: Clients) -> Table:
     """The answer to a statement that only reads the catalog and the store."""
     match statement:
         case s.ShowObjects():
@@ -71,7 +75,7 @@ def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: S
             names = ", ".join(f"{database}.{schema}" for database, schema in path.entries)
             return _table(["search_path"], [[names]])
         case s.Describe():
-            return _describe(statement, catalog, reader)
+            return _describe(statement, catalog, reader, clients)
         case s.Explain():
             return _explain(statement, catalog, path)
         case s.ExplainObject(kind=Kind.MATERIALIZATION):
@@ -81,12 +85,12 @@ def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: S
         case s.ExplainObject():
             entry = catalog.get(object_id(statement.name))
             if entry.kind is Kind.MATERIALIZED_VIEW:
-                return _explain_view(catalog, entry)
+                return _with_notice(_explain_view(catalog, entry), entry, reader)
             if entry.kind in READ_KINDS:
                 return _explain_stream(catalog, entry)
             return _explain_sink(definition_of(entry, CreateSink), catalog)
         case s.ExplainSchema():
-            return _explain_schema(statement, catalog)
+            return _explain_schema(statement, catalog, path)
         case _:
             assert_never(statement)
 
@@ -184,12 +188,12 @@ def _lineage(statement: s.ShowLineage, catalog: Catalog) -> Table:
 _DESCRIBE = (["name", "type", "nullable", "key", "comment"], ["text", "text", "boolean", "boolean", "text"])
 
 
-def _describe(statement: s.Describe, catalog: Catalog, reader: SqliteReader) -> Table:
+def _describe(statement: s.Describe, catalog: Catalog, reader: SqliteReader, clients: Clients) -> Table:
     if statement.name.id is None:
         return _describe_system(statement.name)
     found = catalog.get(statement.name.id)
     if statement.extended:
-        return _describe_extended(found, catalog, reader)
+        return _describe_extended(found, catalog, reader, clients)
     rows: list[list[Json]] = [
         [c.name, print_type(c.type), c.nullable, c.key, column_comment(catalog, c)] for c in _columns(found, catalog)
     ]
@@ -220,7 +224,7 @@ def _describe_system(name: ObjectName) -> Table:
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
 
 
-def _describe_extended(found: Object, catalog: Catalog, reader: SqliteReader) -> Table:
+def _describe_extended(found: Object, catalog: Catalog, reader: SqliteReader, clients: Clients) -> Table:
     columns = _columns(found, catalog)
     rows: list[list[Json]] = [
         ["name", catalog.display_name(found.id)],
@@ -234,13 +238,13 @@ def _describe_extended(found: Object, catalog: Catalog, reader: SqliteReader) ->
         nullable = "" if column.nullable else " not null"
         rows.append([f"column {column.name}", f"{print_type(column.type)}{nullable}"])
     for column in columns:
-        for path, field in inner_fields(column.type):
+        for path, field in inner_fields(without_aliases(catalog, column.type)):
             if (comment := field_comment(catalog, column, path, field.doc)) is not None:
                 rows.append([f"comment on field {print_name((column.name, *path))}", comment.text])
     if isinstance(found.definition, CreateSource):
         present = present_field_names(found.definition)
         rows += [[f"field of column {name}", field] for name, field in present.items()]
-    rows += list(stream_properties(found))
+    rows += list(stream_properties(found, clients))
     rows += [
         ["without a column", f'{w.field}, because column "{w.column}" is {w.other}']
         for w in fields_without_column(found)
@@ -260,6 +264,8 @@ def _task_properties(found: Object, reader: SqliteReader) -> Iterator[list[Json]
         yield ["error", status.error]
         yield ["rows", status.rows]
         yield ["lag", status.lag]
+        if status.stored_bytes is not None:
+            yield ["stored bytes", status.stored_bytes]
         yield ["last commit", _json_value(status.last_commit)]
     ledger = reader.ledger(found.id)
     for position in ledger.positions.values() if ledger else ():
@@ -274,7 +280,7 @@ def _task_properties(found: Object, reader: SqliteReader) -> Iterator[list[Json]
 def _explain(statement: s.Explain, catalog: Catalog, path: SearchPath) -> Table:
     inner = statement.statement
     if isinstance(inner, CreateSink):
-        return _explain_sink(inner, catalog)
+        return _explain_sink(inner, _with_copy(inner, catalog, path))
     if isinstance(inner, CreateMaterialization):
         return _explain_materialization(plan_materialization(catalog, inner), catalog)
     if isinstance(inner, CreateMaterializedView):
@@ -297,6 +303,13 @@ def _explain_view(catalog: Catalog, view: Object) -> Table:
     lines = list(_query_lines(catalog, valid_query(catalog, view)))
     lines[1:2] = _kept_lines(catalog, view, materialized(catalog, view))
     return _table(["plan"], [[line] for line in lines])
+
+
+def _with_notice(plan: Table, view: Object, reader: SqliteReader) -> Table:
+    """What its task has measured, if it runs."""
+    told = [status.notice for status in reader.statuses() if status.task == view.id and status.notice is not None]
+    names, rows = plan
+    return names, ResultRows((*rows.rows, *((line,) for line in told)))
 
 
 def _explain_stream(catalog: Catalog, stream: Object) -> Table:
@@ -334,6 +347,9 @@ def _query_lines(catalog: Catalog, analysed: AnalysedQuery) -> Iterator[str]:
     yield f"spark: {analysed.spark_sql}"
 
 
+WAYS = {"micro-batch": "micro-batches", "real time": "real time while slots are free"}
+
+
 def _explain_sink(statement: CreateSink, catalog: Catalog) -> Table:
     """What a sink reads and writes, and whether it runs in real time. A running task may have too few slots for that, which is
     told in its notice."""
@@ -341,22 +357,30 @@ def _explain_sink(statement: CreateSink, catalog: Catalog) -> Table:
     chain = with_old_rows(catalog, chain, statement)
     latency = choose_latency(catalog, statement, planned, source_layout(chain.source), chain)
     keys = f" by {', '.join(planned.key.columns)}" if planned.key is not None and planned.envelope == "UPSERT" else ""
+    how = "one record for each row" if planned.envelope == "NONE" else f"{planned.envelope.lower()}{keys}"
     lines = [
         f"reads {catalog.display_name(planned.relation)}{_old_rows(catalog, statement, planned)}",
-        f"writes topic {planned.topic}, {planned.envelope.lower()}{keys}",
-        f"runs in {'micro-batches' if latency.way == 'micro-batch' else latency.way}, because {latency.reason}",
+        f"writes topic {planned.topic}, {how}",
+        f"runs in {WAYS[latency.way]}, because {latency.reason}",
     ]
     return _table(["plan"], [[line] for line in lines])
 
 
 def _explain_materialization(planned: MaterializationDefinition, catalog: Catalog) -> Table:
     """What a materialization reads and writes, and where each of its fields comes from."""
-    keys = f"by key {', '.join(planned.key)}" if planned.key else "appended to"
-    target = f"the target is {'merged ' if planned.key else ''}{keys}"
-    if isinstance(planned, OnDemandDefinition):
-        target = "rows are computed when a client asks for them"
-    lines = [f"reads {catalog.display_name(planned.relation)}", target]
+    lines = [f"reads {catalog.display_name(planned.relation)}", _way_of_writing(planned)]
     return _table(["plan"], [[line] for line in [*lines, *(f"{name}: {value}" for name, value in described(planned))]])
+
+
+def _way_of_writing(planned: MaterializationDefinition) -> str:
+    if isinstance(planned, OnDemandDefinition):
+        return "rows are computed when a client asks for them"
+    keys = ", ".join(planned.key)
+    if planned.merges:
+        return f"the target is merged by key {keys}"
+    return (
+        f"the target is appended to, with a row for every change of key {keys}" if keys else "the target is appended to"
+    )
 
 
 def _old_rows(catalog: Catalog, statement: CreateSink, sink: SinkDefinition) -> str:
@@ -365,11 +389,17 @@ def _old_rows(catalog: Catalog, statement: CreateSink, sink: SinkDefinition) -> 
     return f", and its old rows from materialized view {catalog.display_name(reads[0])}" if reads else ""
 
 
-def _explain_schema(statement: s.ExplainSchema, catalog: Catalog) -> Table:
+def _with_copy(statement: CreateSink, catalog: Catalog, path: SearchPath) -> Catalog:
+    return with_copy_for_sink(statement, Context(catalog, path, datetime.now(UTC)))
+
+
+def _explain_schema(statement: s.ExplainSchema, catalog: Catalog, path: SearchPath) -> Table:
     """The schema that a sink publishes. The registry is not asked."""
     sink = statement.sink
     if isinstance(sink, ObjectName):
         sink = definition_of(catalog.get(object_id(sink)), CreateSink)
+    else:
+        catalog = _with_copy(sink, catalog, path)
     planned = plan_sink(catalog, sink)
     side = planned.key if statement.side == "KEY" else planned.value
     if side is None or side.schema is None:

@@ -34,7 +34,8 @@ class ViewCatalog(Protocol):
 
 
 class ViewCleaner:
-    """What fails is tried again next time."""
+    """Removes the storage that nobody needs any more, at each call of ``clean``. What cannot be removed is tried again at the
+    next call."""
 
     def __init__(
         self, store: ViewCatalog, files: ViewFiles, grace: timedelta = GRACE, retention: timedelta = RETENTION

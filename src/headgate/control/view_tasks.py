@@ -22,6 +22,7 @@ from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.task import Task
 from headgate.runtime.views.errors import ViewReplaced
 from headgate.runtime.views.view_task import ViewFiles, view_task
+from headgate.sql.query.clock import NOW, TIME
 from headgate.sql.query.kept_groups import STORED
 from headgate.sql.query.tree import Version
 from headgate.sql.query.tree_sql import version_name
@@ -43,22 +44,22 @@ def new_view_task(
     """The task that keeps a view equal to its query, ready to begin."""
     return view_task(
         view_task_definition(catalog, view), clients, store, views,
-        files=files, guard=guard, on_notice=on_notice, needed=lambda: read_by_all(store, view.id),
+        files=files, guard=guard, on_notice=on_notice, readers=lambda: batches_read(store, view.id),
     )  # fmt: skip
 
 
-def read_by_all(store: SqliteStore, view: int) -> int | None:
-    """The last batch of a materialized view that all tasks over it have read; None if none of them has read any. Who has not
-    begun takes all rows of the view, and needs no changes."""
+def batches_read(store: SqliteStore, view: int) -> tuple[int, ...]:
+    """The last batches of a materialized view that the tasks over it have read. Who has not begun takes all rows of the view,
+    and needs no changes."""
     catalog = store.load()
     if view not in catalog.objects:
-        return None
+        return ()
     readers = [id_ for id_ in catalog.desired if id_ != view and catalog.get(view) in upstream(catalog, id_)]
     ledgers = [store.ledger(id_) for id_ in readers]
     read = [ledger.positions.get(view) for ledger in ledgers if ledger is not None]
     generation = shown_generation(store, view)
     positions = [position for position in read if isinstance(position, LogPosition) and position.number > 0]
-    return min((position.number for position in positions if position.generation == generation), default=None)
+    return tuple(position.number for position in positions if position.generation == generation)
 
 
 def shown_generation(store: SqliteStore, view: int) -> int:
@@ -82,8 +83,9 @@ def view_task_definition(catalog: Catalog, view: Object) -> ViewTaskDefinition:
     kept = materialized(catalog, view)
     made = kept.maintenance
     inputs = relation_definitions(catalog, [entry.id for entry in kept.inputs])
-    relations = {**relation_definitions(catalog, relations_read(valid_query(catalog, view))), **inputs}
-    query_name = _query_name(catalog, view, relations)
+    analysed = valid_query(catalog, view).pinned
+    relations = {**relation_definitions(catalog, relations_read(analysed), pinned=True), **inputs}
+    query_name = _query_name(catalog, view, relations, was_append=kept.was_append)
     return ViewTaskDefinition(
         view.id,
         view.name,
@@ -99,8 +101,11 @@ def view_task_definition(catalog: Catalog, view: Object) -> ViewTaskDefinition:
         {source: copy.id for source, copy in kept.copies.items()},
         # Another one too when a schema change gives other values for old rows.
         f"{query_name}-{_hash(stored_form(catalog, view, view.columns))}",
-        query_definition(valid_query(catalog, view)),
+        query_definition(analysed),
         query_name,
+        kept.clock,
+        (NOW, TIME),
+        (made.anew, STORED),
     )
 
 
@@ -109,10 +114,12 @@ def version_reads(reads: Iterable[tuple[int, Version]]) -> tuple[VersionRead, ..
     return tuple(VersionRead(id_, version, version_name(d.spark_name(id_), version)) for id_, version in sorted(reads))
 
 
-def _query_name(catalog: Catalog, view: Object, relations: Iterable[int]) -> str:
-    """A name that changes when a query of the view or below it is replaced. RENAME does not change it."""
+def _query_name(catalog: Catalog, view: Object, relations: Iterable[int], *, was_append: bool) -> str:
+    """A name that changes when a query of the view or below it is replaced, that of the view also by the same query. RENAME does
+    not change it. A materialized view below counts once, if the groups of the view are then stored in another way."""
     written = [(id_, catalog.get(id_).statement) for id_ in sorted([view.id, *relations])]
-    return _hash([(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW or id_ == view.id])
+    queries = [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW or id_ == view.id]
+    return _hash((view.fillings, queries, *(("was append",) if was_append else ())))
 
 
 def _hash(value: object) -> str:

@@ -107,6 +107,11 @@ def java_version(path: Path) -> int | None:
     return int(match[2]) if major == 1 and match[2] else major  # Java 8 prints 1.8
 
 
+def service_options(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Options that Kafka and OpenSearch get besides their own. The tests set them to start services with less work."""
+    return tuple(environ.get("HEADGATE_SERVICE_JAVA_OPTIONS", "").split())
+
+
 def _java_candidates(environ: Mapping[str, str]) -> Iterator[Path]:
     if home := environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"

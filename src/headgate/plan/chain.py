@@ -13,11 +13,12 @@ from typing import TypeAlias
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import downstream
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Column, Growth, Object, definition_of
+from headgate.catalog.objects import Column, Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
-from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, SinkFeedsItself, ViewNoLongerValid
+from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, ViewNoLongerValid, ViewNotRowByRow
 from headgate.plan.relations import analyse_query, relations_read
-from headgate.resolve.statements import object_id, topic_name
+from headgate.plan.sink_errors import SinkFeedsItself
+from headgate.resolve.statements import TopicIds, kafka_server, object_id, topic_name
 from headgate.resolve.streams import READ_KINDS, read_statement
 from headgate.sql import connections
 from headgate.sql.query import growth
@@ -44,15 +45,15 @@ class Chain:
 
 
 def chain_of(catalog: Catalog, relation_id: int, task: str = "a sink") -> Chain:
-    """The chain below a relation that ``task`` reads. Raises NotSupportedYet for anything except views over one source or
-    materialized view."""
+    """The chain below a relation that ``task`` reads. Raises ViewNotRowByRow and NotSupportedYet for anything except views
+    over one source or materialized view."""
     relation = catalog.get(relation_id)
     queries: list[AnalysedQuery] = []
     while relation.kind is Kind.VIEW:
         analysed = valid_query(catalog, relation)
         reads = relations_read(analysed)
         if not analysed.row_by_row or len(reads) != 1:
-            raise NotSupportedYet(f"{task} over a view that is not computed row by row")
+            raise ViewNotRowByRow(task, relation.name)
         queries.append(analysed)
         relation = catalog.get(reads[0])
     if relation.kind not in (*READ_KINDS, Kind.MATERIALIZED_VIEW):
@@ -185,21 +186,30 @@ class Hop:
     topic: str
 
 
-def check_loops(catalog: Catalog, sinks: Iterable[int]) -> None:
+def check_loops(catalog: Catalog, sinks: Iterable[int], ids: TopicIds) -> None:
     """Raises SinkFeedsItself if one of these sinks would read records that it wrote."""
     for sink in sinks:
-        if way := _path_to_itself(catalog, sink):
+        if way := _path_to_itself(catalog, sink, ids):
             over = tuple(catalog.get(hop.after).name for hop in way[1:])
-            raise SinkFeedsItself(catalog.get(sink).name, way[0].source.name, way[0].topic, over)
+            source, topic = way[0].source, way[0].topic
+            raise SinkFeedsItself(
+                _owner_kind(catalog, sink).value, catalog.get(sink).name, source.kind.value, source.name, topic, over
+            )
 
 
-def _path_to_itself(catalog: Catalog, start: int) -> list[Hop]:
+def _owner_kind(catalog: Catalog, sink: int) -> Kind:
+    """What the user made: a sink, or the stream or table that the sink fills."""
+    filled = Dependency(sink, DependencyKind.FILLED_BY)
+    return next((o.kind for o in catalog.of_kind(Kind.STREAM, Kind.TABLE) if filled in o.dependencies), Kind.SINK)
+
+
+def _path_to_itself(catalog: Catalog, start: int, ids: TopicIds) -> list[Hop]:
     """The hops from a sink through other sinks back to itself; empty if there is no such path."""
     hops: dict[int, Hop] = {}
     waiting = [start]
     while waiting and start not in hops:
         at = waiting.pop(0)
-        topic, readers = _readers(catalog, catalog.get(at))
+        topic, readers = _readers(catalog, catalog.get(at), ids)
         for source in readers:
             for sink in downstream(catalog, source.id):
                 if sink.kind is Kind.SINK and sink.id not in hops:
@@ -213,16 +223,22 @@ def _path_to_itself(catalog: Catalog, start: int) -> list[Hop]:
     return way
 
 
-def _readers(catalog: Catalog, sink: Object) -> tuple[str, list[Object]]:
-    """The topic that a sink writes, and the sources that read it. Clusters are the same if they share an address."""
+def _readers(catalog: Catalog, sink: Object, ids: TopicIds) -> tuple[str, list[Object]]:
+    """The topic that a sink writes, and the sources that read it. Topics of one name are the same if they have one id, or if
+    their clusters share an address."""
     written = definition_of(sink, CreateSink).kafka
     topic = topic_name(written)
     sources = [(s, read_statement(s).kafka) for s in catalog.of_kind(*READ_KINDS)]
     same_name = [(source, kafka) for source, kafka in sources if topic_name(kafka) == topic]
     if not same_name:
         return topic, []
-    brokers = _brokers(catalog, written)
-    return topic, [s for s, kafka in same_name if not brokers.isdisjoint(_brokers(catalog, kafka))]
+    brokers, id_ = _brokers(catalog, written), ids.get((kafka_server(written), topic))
+
+    def is_same(kafka: connections.Kafka[connections.ReadOptions]) -> bool:
+        read = ids.get((kafka_server(kafka), topic))
+        return bool(id_ and id_ == read) or not brokers.isdisjoint(_brokers(catalog, kafka))
+
+    return topic, [source for source, kafka in same_name if is_same(kafka)]
 
 
 def _brokers(

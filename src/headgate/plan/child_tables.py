@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from headgate.errors import HeadgateError, raise_all
 from headgate.plan import materialization_errors as errors
-from headgate.plan.tables import with_natives
+from headgate.plan.native_types import with_natives
 from headgate.plan.target_definitions import (
     INDEX,
     NESTED,
@@ -24,8 +24,8 @@ from headgate.plan.target_definitions import (
     record_of,
 )
 from headgate.schema import types as t
-from headgate.schema.errors import NameClash, NameTooLong
-from headgate.schema.formats.postgres import to_postgres
+from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong
+from headgate.schema.formats.postgres import SYSTEM_COLUMNS, to_postgres
 from headgate.schema.names import POSTGRES_LIMIT, ROOT, field_path, postgres_too_long
 
 
@@ -135,6 +135,8 @@ def _bad_columns(child: ChildTable, key: Sequence[TableColumn]) -> Iterator[Head
         path = field_path(ROOT, child.staged.field.name)
         for step in one.path:
             path = field_path(path, step)
+        if one.column.name in SYSTEM_COLUMNS:
+            yield InvalidColumnName(one.column.name, path, "postgres")
         if postgres_too_long(one.column.name):
             yield NameTooLong(one.column.name, path, POSTGRES_LIMIT)
         if one.column.name in seen:

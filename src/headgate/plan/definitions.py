@@ -252,9 +252,10 @@ class RecordEncoding:
 
     ``given`` says that somebody else wrote the schema: ``record`` is then a part of it, and rows are rewritten by name.
     ``references`` and ``message`` belong to such a schema. ``whole`` says that the one column is the whole key or value.
+    ``delimiter`` is that of delimited text.
     """
 
-    encoding: Literal["AVRO", "JSON SCHEMA", "PROTOBUF", "JSON", "TEXT", "BYTES", "PRIMITIVE"]
+    encoding: Literal["AVRO", "JSON SCHEMA", "PROTOBUF", "JSON", "TEXT", "BYTES", "PRIMITIVE", "DELIMITED"]
     columns: tuple[str, ...]
     record: Record
     schema: str | None = None
@@ -266,6 +267,7 @@ class RecordEncoding:
     references: tuple[tuple[str, str], ...] = ()
     message: str | None = None
     whole: bool = False
+    delimiter: str = ","
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -305,7 +307,8 @@ class SinkDefinition:
     """A sink: the relation that it reads and the topic that it writes.
 
     A registry is None if the format of that side needs none. ``on_error`` is what happens to rows that cannot be encoded.
-    ``old_rows`` says that change events have the row before the change, which a materialized view knows.
+    ``old_rows`` says that the sink needs the rows before a change, which a materialized view knows: for change events, and for
+    a key that is not that of the view.
     """
 
     name: str
@@ -359,7 +362,8 @@ class TaskDefinition:
     None if the position of a row's record cannot be passed on.
     ``definition`` differs if a view between was replaced; it stays when a source follows a schema change.
     ``event_key`` are the columns by which change events find the row before a change; without any, a change of a row is two
-    events. ``latency`` is the way that was planned. While there are too few slots, a real-time task runs in micro-batches.
+    events. ``view_start`` is the generation and the batch of a materialized view behind which the task begins, if not with all its
+    rows. ``latency`` is the way that was planned. While there are too few slots, a real-time task runs in micro-batches.
     """
 
     id: int
@@ -373,3 +377,4 @@ class TaskDefinition:
     positioned_sql: str | None = None
     latency: Latency = Latency("micro-batch", "nothing else was planned")
     event_key: tuple[str, ...] = ()
+    view_start: tuple[int, int] | None = None

@@ -71,7 +71,7 @@ def _csv_side(format_: f.CsvFormat) -> e.CsvEncoding:
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise errors.DelimiterNotOneCharacter(delimiter)
     if format_.header is not None:
-        return e.CsvEncoding(_distinct("CSV", [i.name for i in format_.header]), delimiter)
+        return e.CsvEncoding(_distinct("CSV", [i.name for i in format_.header]), delimiter, format_.types)
     if not format_.columns:
         raise errors.CsvWithoutColumns
     return e.CsvEncoding(tuple(f"column{n}" for n in range(1, format_.columns + 1)), delimiter)

@@ -1,5 +1,5 @@
-"""What is wrong with a statement that is well formed: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks, PLN-05xx
-scripts for apply."""
+"""What is wrong with a statement that is well formed: PLN-01xx any statement, PLN-02xx sources, PLN-05xx scripts for apply,
+PLN-08xx materialized views. Sinks and materializations have files of their own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,24 @@ class PlanError(HeadgateError):
     """An error of a statement that is well formed: PLN-…."""
 
 
+class OverChanging(PlanError):
+    """A relation is written whose rows come and go without a key."""
+
+    name: str  # of the sink or materialization
+    kind: str
+    relation: str
+    why: str
+    keep: tuple[str, ...] = ()  # columns with which the relation would be keyed
+    cure: str = ""
+    DETAIL = "{why}"
+
+    def hint(self) -> str | None:
+        kept = joined([f'"{name}"' for name in self.keep], "and")
+        if self.cure:
+            return self.cure
+        return f"Keep {kept} in the query." if kept else "Read a relation that has a key and keep its key."
+
+
 class NotSupportedYet(PlanError, code="PLN-0101"):
     """A statement is valid and asks for something that this version cannot do.
 
@@ -20,6 +38,19 @@ class NotSupportedYet(PlanError, code="PLN-0101"):
 
     what: str
     MESSAGE = "{what} is not supported yet"
+
+
+class ViewNotRowByRow(PlanError, code="PLN-0109"):
+    """A task or statement reads a view whose rows may come from several records, as those of joins, groups and DISTINCT do. Only a
+    materialized view keeps the rows that such a query needs.
+
+    Cure: Make the view a materialized one, or make a materialized view over it.
+    """
+
+    task: str
+    view: str
+    MESSAGE = '{task} cannot read view "{view}", which is not computed row by row'
+    HINT = "Write CREATE MATERIALIZED VIEW in place of CREATE VIEW, or make one that selects from it."
 
 
 class ColumnTwice(PlanError, code="PLN-0102"):
@@ -52,13 +83,21 @@ class ColumnOfUnknownType(PlanError, code="PLN-0104"):
 
 
 class ReplacementBreaks(PlanError, code="PLN-0108"):
-    """CREATE OR REPLACE gives a view, a stream or a table a form with which objects that read it, at any depth, no longer work."""
+    """CREATE OR REPLACE gives a view, a stream or a table a form with which objects that read it, at any depth, no longer work.
+
+    Cure: Keep what they need in the query, drop them first, or create an object of another name. WITH (CONFIRM = true) fills a target
+    anew whose types narrow.
+    """
 
     view: str
     broken: tuple[tuple[str, str, str], ...]  # kind, name and reason
     kind: str = "view"
+    narrows: bool = False  # whether WITH (CONFIRM = true) would let some of them work
     MESSAGE = 'cannot replace {kind} "{view}": {count} that read it would no longer work'
-    HINT = "Keep what they need in the query, drop them first, or create a {kind} of another name."
+
+    def hint(self) -> str:
+        confirm = " WITH (CONFIRM = true) fills a target anew whose types narrow." if self.narrows else ""
+        return f"Keep what they need in the query, drop them first, or create a {self.kind} of another name.{confirm}"
 
     @property
     def count(self) -> str:
@@ -235,189 +274,6 @@ class ColumnNameTaken(PlanError, code="PLN-0216"):
     )
 
 
-class SinkKeyMissing(PlanError, code="PLN-0301"):
-    """A sink writes the newest row per key and has no KEY clause."""
-
-    sink: str
-    MESSAGE = 'ENVELOPE UPSERT of sink "{sink}" needs a KEY'
-    HINT = "Write KEY (column, …) before FORMAT."
-
-
-class SinkKeyNotUnique(PlanError, code="PLN-0302"):
-    """A sink writes the newest row per key, and several rows of its relation may have the same key."""
-
-    sink: str
-    key: tuple[str, ...]
-    known: tuple[str, ...]
-    deletes: bool = False  # whether rows of the relation can be deleted
-    MESSAGE = 'key ({key:list}) of sink "{sink}" is not known to be unique'
-    DETAIL = "The relation's key is ({known:list})."
-    HINT = "Use the relation's key, or write KEY (…) NOT ENFORCED if you know that it is unique."
-
-    def detail(self) -> str | None:
-        return super().detail() or "The relation has no key."
-
-    def hint(self) -> str | None:
-        if self.deletes:
-            return (
-                "Use the key of the source: a deletion carries this key alone, so that KEY (…) NOT ENFORCED does not help. Or "
-                "write ENVELOPE NONE: every change is then written, and nothing is deleted."
-            )
-        return super().hint()
-
-
-class SinkFormatNeedsOneColumn(PlanError, code="PLN-0303"):
-    """A format that holds a single value is used for several columns."""
-
-    sink: str
-    format: str
-    side: str
-    found: int
-    MESSAGE = '{format} writes one column, but the {side} of sink "{sink}" has {found}'
-    HINT = "Select the one column in a view, or use a format that has fields."
-
-
-class KeyWithoutFormat(PlanError, code="PLN-0304"):
-    """A sink has a format for keys and no KEY clause.
-
-    Cure: Write KEY (column, …) before KEY FORMAT, or leave KEY FORMAT out.
-    """
-
-    sink: str
-    MESSAGE = 'KEY FORMAT of sink "{sink}" needs a KEY'
-
-
-class SideWithoutSchema(PlanError, code="PLN-0305"):
-    """A statement asks for the schema of a key or value whose format has none.
-
-    Cure: Ask for the other side, or give the sink a format with a schema registry.
-    """
-
-    sink: str
-    side: str
-    MESSAGE = 'the {side} of sink "{sink}" has no schema'
-    DETAIL = "Only formats that use a schema registry have one."
-
-
-class SinkFeedsItself(PlanError, code="PLN-0306"):
-    """A sink writes to a topic from which its own records reach it again."""
-
-    sink: str
-    source: str
-    topic: str
-    over: tuple[str, ...] = ()  # other sinks that bring the records back to it
-    MESSAGE = 'sink "{sink}" cannot write to topic "{topic}", which source "{source}" reads for {reader}'
-    DETAIL = "Every record that the sink writes would be read and written again, without end."
-    HINT = "Write to a topic of another name."
-
-    @property
-    def reader(self) -> str:
-        sinks = " and ".join(f'"{name}"' for name in self.over)
-        return f"sink {sinks}, whose records it reads again" if self.over else "it"
-
-
-class SinkOverChanging(PlanError, code="PLN-0307"):
-    """A sink reads a relation whose rows come and go without a key.
-
-    Cure: Keep the key of the relation below in the query: the hint names the columns.
-    """
-
-    sink: str
-    kind: str
-    relation: str
-    why: str
-    keep: tuple[str, ...] = ()  # columns with which the relation would be keyed
-    cure: str = ""
-    MESSAGE = 'sink "{sink}" cannot write {kind} "{relation}": its rows change, and no key tells them apart'
-    DETAIL = "{why}"
-
-    def hint(self) -> str | None:
-        kept = joined([f'"{name}"' for name in self.keep], "and")
-        if self.cure:
-            return self.cure
-        return f"Keep {kept} in the query." if kept else "Read a relation that has a key and keep its key."
-
-
-class SinkNeedsKey(PlanError, code="PLN-0308"):
-    """A sink reads a relation whose rows are replaced and deleted by key, and does not say how to write that."""
-
-    sink: str
-    kind: str
-    relation: str
-    key: tuple[str, ...]
-    MESSAGE = 'sink "{sink}" over {kind} "{relation}", whose rows change by key, needs KEY or ENVELOPE NONE'
-    DETAIL = "Its key is ({key:list})."
-    HINT = (
-        "Write KEY ({key:list}) to write the newest row of each key and deletes, or ENVELOPE NONE to write every change as a "
-        "record of its own and no deletes."
-    )
-
-
-class ClockInFilter(PlanError, code="PLN-0309"):
-    """A sink reads a relation whose rows come and go with the time."""
-
-    sink: str
-    kind: str
-    relation: str
-    functions: tuple[str, ...]
-    MESSAGE = 'sink "{sink}" cannot write {kind} "{relation}": which rows it has depends on {functions:and}'
-    DETAIL = "A sink computes a row once, when the row comes. Nothing tells it when a row passes a condition because time has passed."
-    HINT = "Make it a MATERIALIZED VIEW, whose time is that of its last batch, or leave the time out of the condition."
-
-
-class SinkNotDeterministic(PlanError, code="PLN-0310"):
-    """A sink writes the newest row per key, and its rows differ each time they are computed."""
-
-    sink: str
-    kind: str
-    relation: str
-    functions: tuple[str, ...]
-    columns: tuple[str, ...] = ()
-    MESSAGE = 'sink "{sink}" with a key cannot write {kind} "{relation}", which depends on {functions:and}'
-    DETAIL = "A batch that is written again after a failure would have other values than what was written of it before."
-    HINT = "Leave the function out, or write every row without a key: ENVELOPE NONE."
-
-
-class SinkKeyNotOfSource(PlanError, code="PLN-0311"):
-    """A sink writes the newest row per key over a source that is keyed by other columns."""
-
-    sink: str
-    key: tuple[str, ...]
-    source: str
-    source_key: tuple[str, ...]
-    MESSAGE = 'sink "{sink}" cannot delete by key ({key:list}), as source "{source}" is keyed by ({source_key:list})'
-    DETAIL = (
-        "A sink keeps no rows. When a row of the source changes or is deleted, the sink knows the source's key alone, and "
-        "cannot find the records that it wrote under other keys."
-    )
-    HINT = (
-        "Let the sink read a MATERIALIZED VIEW, which keeps its rows, or write ENVELOPE NONE: nothing is deleted then."
-    )
-
-
-class ExactlyOnceInRealTime(PlanError, code="PLN-0380"):
-    """A sink asks for exactly-once delivery and for real time."""
-
-    sink: str
-    MESSAGE = 'sink "{sink}" cannot deliver exactly once in real time'
-    DETAIL = (
-        "Exactly once means that readers see a batch whole. In real time records are written one by one as they come."
-    )
-    HINT = (
-        "Leave out DELIVERY = 'exactly once' or LATENCY = 'real time'. A topic with a key ends up the same either way."
-    )
-
-
-class RealTimeImpossible(PlanError, code="PLN-0391"):
-    """A sink asks for real time, and a part of it can run in micro-batches only."""
-
-    sink: str
-    reason: str
-    MESSAGE = 'sink "{sink}" cannot run in real time'
-    DETAIL = "The reason: {reason}."
-    HINT = "Leave LATENCY out, or write LATENCY = 'micro-batch'."
-
-
 class ColumnInUse(PlanError, code="PLN-0411"):
     """A column of a source gets another name while queries or sinks use it."""
 
@@ -427,18 +283,6 @@ class ColumnInUse(PlanError, code="PLN-0411"):
     MESSAGE = 'column "{column}" of source "{source}" is used'
     DETAIL = "It is used by {users:list}."
     HINT = "Drop these first, or replace their queries by ones that do not use the column. A view can give it another name: SELECT {column} AS <name>."
-
-
-class SinkKeyChanges(PlanError, code="PLN-0410"):
-    """A change of the source would give the keys of a sink other bytes."""
-
-    sink: str
-    reasons: tuple[str, ...]
-    MESSAGE = 'the key of sink "{sink}" would have other bytes in its topic'
-    HINT = "ALTER SINK {sink} SET FROM the relation that it reads accepts it: all keys are written anew, and the old ones deleted."
-
-    def detail(self) -> str:
-        return f"{'; '.join(self.reasons)}. The topic would hold two records for one key."
 
 
 class SchemaCannotChange(PlanError, code="PLN-0409"):
@@ -484,3 +328,101 @@ class NotDesiredState(PlanError, code="PLN-0502"):
     statement: str
     MESSAGE = "{statement} is not allowed in a script for apply"
     HINT = "Run it with `headgate sql`. A script to apply has CREATE, COMMENT ON, ALTER … PAUSE or RESUME, and SET."
+
+
+class ViewNotStable(PlanError, code="PLN-0801"):
+    """The query of a materialized view has a function whose result differs each time it is computed."""
+
+    view: str
+    functions: tuple[str, ...]
+    MESSAGE = 'materialized view "{view}" depends on {functions:list}'
+    DETAIL = "Its rows would differ each time they are computed, so that nothing could be kept equal to the query."
+    HINT = (
+        "Use a time or an id of the records instead. A plain VIEW may have such functions, and a condition may have now() and "
+        "current_date."
+    )
+
+
+class ViewNotDetermined(PlanError, code="PLN-0802"):
+    """Two runs of the query over the same rows may give different results, because of the order in which rows are read."""
+
+    view: str
+    why: str
+    instead: str = ""
+    MESSAGE = 'the query of materialized view "{view}" may give different results for the same rows'
+    DETAIL = "{why}"
+    HINT = "Write a query whose result does not depend on the order of rows."
+
+    def hint(self) -> str | None:
+        return self.instead or super().hint()
+
+
+class OldRowsNeeded(PlanError, code="PLN-0803"):
+    """A materialized view needs rows of a source that it has read before, and a topic does not keep them."""
+
+    view: str
+    source: str
+    source_id: int
+    why: str
+    MESSAGE = 'materialized view "{view}" needs the rows of source "{source}" that were read before'
+    DETAIL = "{why}"
+    HINT = (
+        "Keep them first: CREATE MATERIALIZED VIEW {source}_rows AS SELECT * FROM {source}. Then read {source}_rows "
+        "instead of {source}."
+    )
+
+
+class AssertedColumnUnknown(PlanError, code="PLN-0804"):
+    """ASSERT NOT NULL names a column that the materialized view does not have."""
+
+    view: str
+    column: str
+    MESSAGE = 'ASSERT NOT NULL names column "{column}", which materialized view "{view}" does not have'
+    HINT = "Name a column of the query's result."
+
+
+class ColumnNameReserved(PlanError, code="PLN-0805"):
+    """A column of a materialized view has a name that its storage needs."""
+
+    view: str
+    column: str
+    prefix: str
+    MESSAGE = 'column "{column}" of materialized view "{view}" has a reserved name'
+    DETAIL = "Names that begin with {prefix} are those of columns that Headgate stores beside the rows."
+    HINT = "Give it another name with AS."
+
+
+class ClockOutsideCondition(PlanError, code="PLN-0806"):
+    """A materialized view uses the time for more than to choose rows."""
+
+    view: str
+    functions: tuple[str, ...]
+    MESSAGE = 'materialized view "{view}" uses {functions:and} outside a condition'
+    DETAIL = "Its values would change all the time, and with them every row that has them."
+    HINT = "Use the time in WHERE, HAVING or ON only. A SELECT or a plain VIEW over the materialized view may compute such values."
+
+
+class ViewCannotSkip(PlanError, code="PLN-0807"):
+    """A materialized view is to leave out, or set aside, rows that cannot be computed. It always equals its query, and the query
+    has no result while such a row is there."""
+
+    view: str
+    policy: str
+    MESSAGE = 'materialized view "{view}" cannot have ON ERROR = {policy}'
+    DETAIL = (
+        "It always equals its query, which has no result while a value cannot be computed. The view halts then and keeps the "
+        "rows of its last batch."
+    )
+    HINT = (
+        "Write ON ERROR = {policy} for the source, whose records that cannot be decoded are then left out. For values that "
+        "cannot be computed write try_divide, try_add or TRY_CAST, which give NULL, or leave their rows out with WHERE."
+    )
+
+
+class ChangesNotKept(PlanError, code="PLN-0808"):
+    """SUBSCRIBE or EMIT CHANGES is to follow something else than a materialized view, or a query that is not computed row by row over
+    one. Only a materialized view knows which rows of its result came and went."""
+
+    what: str
+    MESSAGE = "the changes of {what} are not kept"
+    HINT = "Write CREATE MATERIALIZED VIEW v AS SELECT …, and then SUBSCRIBE v or SELECT … FROM v EMIT CHANGES."

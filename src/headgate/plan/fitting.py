@@ -8,30 +8,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from headgate.schema.names import force_quotes
+from headgate.schema.names import force_quotes, quote_identifier
 from headgate.schema.render import print_type
 from headgate.schema.types import (
     Array,
-    Bigint,
-    Decimal,
-    Double,
+    Bytes,
     Enum,
     Field,
-    Integer,
     Map,
-    Real,
     Record,
     Text,
     Type,
     plain,
 )
 
-_WIDER = (Integer, Bigint, Decimal, Real, Double)
+_NESTED = Record | Array | Map
 
 
 def misfits(columns: Sequence[Field], fields: Sequence[Field]) -> tuple[str, ...]:
     """What keeps columns from being a subset of fields, one clause for each; empty if they are."""
     return tuple(_misfits(columns, fields, ""))
+
+
+def stands_for(column: Field, record: Record) -> bool:
+    """Whether a column of a record type is the whole of a record, and not the field of its name."""
+    if not isinstance(column.type, Record):
+        return False
+    field = record.field(column.name)
+    return field is None or (
+        bool(misfits((column,), (field,))) and not misfits((column,), (Field(column.name, record),))
+    )
 
 
 def _misfits(columns: Sequence[Field], fields: Sequence[Field], path: str) -> Iterator[str]:
@@ -64,7 +70,9 @@ def _type_misfits(column: Type, field: Type, name: str) -> Iterator[str]:
             yield from _type_misfits(column.element, field.element, name)
         case Map(), Map():
             yield from _type_misfits(column.value, field.value, name)
-        case Text(), Enum():
+        case (Text(), Enum()) | (Bytes(None), Bytes()):
+            return  # checked row by row
+        case Enum(), Enum() if set(column.symbols) <= set(field.symbols):
             return
         case _:
             if plain(column) != plain(field):
@@ -73,9 +81,10 @@ def _type_misfits(column: Type, field: Type, name: str) -> Iterator[str]:
 
 def _other_type(column: Type, field: Type, name: str) -> str:
     found = f'"{name}" is {print_type(column)} and in the schema {print_type(field)}'
-    if isinstance(column, _WIDER) and isinstance(field, _WIDER):
-        return f"{found}: write CAST({name.rpartition('.')[2]} AS {print_type(field)})"
-    return found
+    if isinstance(column, _NESTED) or isinstance(field, _NESTED | Bytes):
+        return found
+    into = "text" if isinstance(field, Enum) else print_type(field)  # a text may go into an enum
+    return f"{found}: write CAST({quote_identifier(name.rpartition('.')[2])} AS {into})"
 
 
 def shown_fields(fields: Sequence[Field]) -> tuple[str, ...]:
@@ -117,8 +126,29 @@ def _collect(
             continue
         if not field.nullable and column.nullable:
             (refused if field.default is None else filled).append(name)
-        inner, within = column.type, field.type
-        while isinstance(inner, Array) and isinstance(within, Array):
-            inner, within = inner.element, within.element
+        refused += _null_elements(column.type, field.type, name)
+        inner, within = _innermost(column.type), _innermost(field.type)
         if isinstance(inner, Record) and isinstance(within, Record):
             _collect(inner.fields, within.fields, f"{name}.", refused, filled, always)
+
+
+def _null_elements(column: Type, field: Type, name: str) -> Iterator[str]:
+    """The arrays and maps that may hold nulls which those of the schema do not."""
+    match column, field:
+        case Array(), Array():
+            if column.element_nullable and not field.element_nullable:
+                yield f"{name}[]"
+            yield from _null_elements(column.element, field.element, f"{name}[]")
+        case Map(), Map():
+            if column.value_nullable and not field.value_nullable:
+                yield f"{name}{{}}"
+            yield from _null_elements(column.value, field.value, f"{name}{{}}")
+        case _:
+            return
+
+
+def _innermost(type_: Type) -> Type:
+    """The type of what arrays and maps hold in the end."""
+    while isinstance(type_, Array | Map):
+        type_ = type_.element if isinstance(type_, Array) else type_.value
+    return type_

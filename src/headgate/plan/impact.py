@@ -6,26 +6,27 @@ or more consequences for each dependent. `*` in a view follows at any depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged, apply
 from headgate.catalog.errors import CatalogError
-from headgate.catalog.graph import drop_order
+from headgate.catalog.graph import drop_order, upstream
 from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.chain import changed_origin, view_error, view_query
-from headgate.plan.definitions import RecordEncoding, SinkDefinition
+from headgate.plan.definitions import RecordEncoding, SinkDefinition, SourceColumn
 from headgate.plan.encodings import encodings
-from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
+from headgate.plan.errors import PlanError, ViewNoLongerValid
 from headgate.plan.materialization_impact import materialization_consequence
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
-from headgate.plan.publish.given import given_id
+from headgate.plan.publish.given import is_given
 from headgate.plan.publish.schemas import missing_fields, next_schema, published_record
 from headgate.plan.reading import layout_of, layout_of_statement
 from headgate.plan.sink import plan_new_sink
 from headgate.plan.sink_docs import with_frozen_docs
+from headgate.plan.sink_errors import SinkKeyChanges
 from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import with_pending
 from headgate.plan.source import keep_column_ids, source_columns
@@ -290,23 +291,31 @@ def defaults_of(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding)
     relation = catalog.get(sink.relation)
     columns = {column.name: column for column in relation.columns}
     names = zip(encoded.columns, encoded.names, strict=True)
-    fields = ((_source_field(catalog, relation, columns[column]), name) for column, name in names)
+    read = {source.id: {c.name: c for c in layout_of(source).columns} for source in _sources(catalog, relation)}
+    fields = ((_source_field(catalog, relation, columns[column], read), name) for column, name in names)
     row = Record(tuple(replace(field, name=name) for field, name in fields))
     return change_event(row) if encoded.as_event else row
 
 
-def _source_field(catalog: Catalog, relation: Object, column: Column) -> Field:
-    """The field of a source that a column is a plain projection of, with its default. A computed column has none."""
+def _sources(catalog: Catalog, relation: Object) -> list[Object]:
+    """The objects at or below the relation that are read from a topic."""
+    return [one for one in (relation, *upstream(catalog, relation.id)) if one.kind in READ_KINDS]
+
+
+def _source_field(
+    catalog: Catalog, relation: Object, column: Column, read: Mapping[int, Mapping[str, SourceColumn]]
+) -> Field:
+    """The field of a source that a column is a plain projection of, with its default. A computed column has none. ``read`` has
+    the columns of each source by their names."""
     while column.origin is not None:
         relation = catalog.get(column.origin.object)
         above = relation.column(column.origin.column)
         assert above is not None
         column = above
-    if relation.kind in READ_KINDS:
-        for found in layout_of(relation).columns:
-            if found.name == column.name:
-                return Field(found.name, found.type, found.nullable, default=found.default)
-    return Field(column.name, column.type, column.nullable)
+    found = read.get(relation.id, {}).get(column.name)
+    if found is None:
+        return Field(column.name, column.type, column.nullable)
+    return Field(found.name, found.type, found.nullable, default=found.default)
 
 
 def check_sink_schemas(sink: Object, needed: SinkDefinition, own: SinkDefinition) -> tuple[str, ...]:
@@ -356,7 +365,7 @@ def _written_key(sink: Object) -> Record | None:
     formats = definition_of(sink, CreateSink).formats
     format_ = format_of(formats, "KEY")
     frozen = frozen_schemas(format_, "KEY")
-    if given_id(format_, "KEY") is not None:  # its records keep the schema
+    if is_given(format_, "KEY"):  # its records keep the schema
         return None
     if frozen and isinstance(format_, RegistryFormat):
         return published_record(WrittenSchema(frozen[-1].schema, format=SchemaFormat.from_words(format_.kind)))
@@ -365,6 +374,8 @@ def _written_key(sink: Object) -> Record | None:
 
 def _text_key(catalog: Catalog, sink: Object) -> Record | None:
     """The type of a key that has no schema, from the columns that the sink's relation has."""
+    if definition_of(sink, CreateSink).key is None:
+        return None
     try:
         key = needed_sink(catalog, sink).key
     except PlanError:  # the sink is halted already

@@ -5,19 +5,21 @@ from __future__ import annotations
 import base64
 import decimal
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Object
 from headgate.errors import HeadgateError, Span, similar_names
 from headgate.plan import plans
-from headgate.plan.reading import stream_layout
+from headgate.plan.reading import stream_layout, written_sides
 from headgate.resolve import stream_errors as errors
 from headgate.resolve.statements import object_id
 from headgate.schema import types as t
+from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
-from headgate.schema.names import ROOT, Found, field_path, find
+from headgate.schema.names import ROOT, Found, element_path, field_path, find, value_path
 from headgate.schema.parse import read_type
 from headgate.schema.render import print_type
 from headgate.schema.values import from_json
@@ -32,7 +34,7 @@ from headgate.text.lexer import TokenKind, tokenize
 def plan_insert(catalog: Catalog, statement: InsertValues) -> plans.InsertRows:
     """The rows as canonical values by column. Raises for values that do not fit, before anything of the script is done."""
     target = insert_target(catalog, object_id(statement.relation))
-    columns = insert_columns(target, statement.columns)
+    columns = _with_nulls(target, insert_columns(target, statement.columns))
     rows = []
     for written in statement.rows:
         if len(written) != len(columns):
@@ -60,9 +62,12 @@ def plan_insert_query(
 
 
 def _goes_into(have: t.Type, want: t.Type) -> bool:
-    """Whether values are of the type, or numbers or texts that it can hold."""
-    if isinstance(have, t.Text) and isinstance(want, t.Enum):
-        return True
+    """Whether values are of the type, numbers or texts that it can hold, or symbols or bytes that it may hold."""
+    match have, want:
+        case (t.Text() | t.Enum(), t.Enum()) | (t.Bytes(), t.Bytes()):
+            return True  # checked row by row
+        case _:
+            pass
     return print_type(t.plain(have)).replace(" not null", "") == print_type(t.plain(want)).replace(" not null", "") or (
         not isinstance(have, t.Record | t.Array | t.Map)
         and not isinstance(want, t.Text | t.Json)
@@ -136,23 +141,28 @@ def checked_row(target: Object, values: Mapping[str, Any]) -> plans.Row:
     return tuple(values.items())
 
 
+def _with_nulls(target: Object, columns: Sequence[t.Field]) -> list[t.Field]:
+    """The columns, with nulls at every depth on a side that has a schema: the writer gives a field its default, or refuses the
+    row."""
+    assert isinstance(target.definition, CreateStream | CreateStreamAs)
+    by_schema = {name for side in written_sides(target.definition) if side and side.schema for name in side.columns}
+    return [replace(c, type=t.with_nulls(c.type)) if c.name in by_schema else c for c in columns]
+
+
 def _value(target: Object, column: t.Field, expression: Expression) -> Any:
     """The canonical value of a literal. Errors point at it."""
     try:
         cursor = Cursor(expression.text, tokenize(expression.text))
         found = _Literals(cursor, lambda: errors.NoLiteral(*who(target), column.name)).whole()
-        return (
-            None
-            if found is None
-            else from_json(_in_form(found, column.type), column.type, field_path(ROOT, column.name))
-        )
+        path = field_path(ROOT, column.name)
+        return None if found is None else from_json(_in_form(found, column.type, path), column.type, path)
     except HeadgateError as error:
         error.span = Span(expression.span.start, expression.span.end)
         raise
 
 
-class _Struct(dict[str, Any]):
-    """A record whose fields are named."""
+class _Struct(list[tuple[str, Any]]):
+    """A record whose fields are named. A name may be there twice, until it is known which field it means."""
 
 
 class _Row(list[Any]):
@@ -234,7 +244,7 @@ class _Literals:
             if found and not cursor.take(","):
                 raise self._refused()
             key = cursor.take_string()
-            if key is None or not self._assigned():
+            if key is None or key in found or not self._assigned():
                 raise self._refused()
             found[key] = self.one()
         return found
@@ -249,7 +259,7 @@ class _Literals:
             name = cursor.identifier().name
             if not self._assigned():
                 raise self._refused()
-            found[name] = self.one()
+            found.append((name, self.one()))
         return found
 
     def _assigned(self) -> bool:
@@ -283,42 +293,56 @@ def _number(text: str) -> int | decimal.Decimal:
     return int(text) if text.isdigit() else decimal.Decimal(text)
 
 
-def _in_form(value: Any, type_: t.Type) -> Any:
+def _in_form(value: Any, type_: t.Type, path: str = ROOT) -> Any:
     """A literal in the form in which JSON carries values of the type."""
     match type_, value:
-        case t.Record(fields), _Row():
-            if len(value) != len(fields):
-                return value
-            return {f.name: _nullable_form(item, f.type) for f, item in zip(fields, value, strict=True)}
-        case t.Record(fields), dict():
-            known = {_field_name(fields, name): item for name, item in value.items()}
-            return {f.name: _nullable_form(known.get(f.name), f.type) for f in fields} if None not in known else value
+        case t.Record(fields), _Row() if len(value) == len(fields):
+            pairs = zip(fields, value, strict=True)
+            return {f.name: _nullable_form(item, f.type, field_path(path, f.name)) for f, item in pairs}
+        case t.Record(fields), _Struct() | dict():
+            known = _by_field(value.items() if isinstance(value, dict) else value, type_, path)
+            return {f.name: _nullable_form(known.get(f.name), f.type, field_path(path, f.name)) for f in fields}
+        case _, _Row() | _Struct():
+            raise ValueDoesNotFit(path, print_type(type_), f"a record of {len(value)} fields")
         case t.Array(element), list():
-            return [_nullable_form(item, element) for item in value]
+            return [_nullable_form(item, element, element_path(path)) for item in value]
         case t.Map(inner), dict():
-            return {key: _nullable_form(item, inner) for key, item in value.items()}
+            return {key: _nullable_form(item, inner, value_path(path)) for key, item in value.items()}
         case t.Bytes(), str() if value.startswith("\\x"):
-            return base64.b64encode(_hex(value[2:])).decode()
+            return base64.b64encode(_hex(value[2:], type_, path)).decode()
         case t.Json(), str():
-            return json.loads(value, parse_float=decimal.Decimal)
+            return _document(value, type_, path)
         case _:
             return value
 
 
-def _nullable_form(value: Any, type_: t.Type) -> Any:
-    return None if value is None else _in_form(value, type_)
+def _nullable_form(value: Any, type_: t.Type, path: str) -> Any:
+    return None if value is None else _in_form(value, type_, path)
 
 
-def _field_name(fields: Sequence[t.Field], written: str) -> str | None:
-    match find(written, False, [f.name for f in fields]):
-        case Found(name):
-            return name
-        case _:
-            return None
+def _by_field(values: Iterable[tuple[str, Any]], type_: t.Record, path: str) -> Mapping[str, Any]:
+    """The values by the fields that their names mean. Raises ValueDoesNotFit for a name that means none: it would be lost."""
+    found: dict[str, Any] = {}
+    for written, item in values:
+        match find(written, False, [field.name for field in type_.fields]):
+            case Found(name) if name not in found:
+                found[name] = item
+            case Found(name):
+                raise ValueDoesNotFit(path, print_type(type_), "a record", f'field "{name}" is given twice')
+            case _:
+                raise ValueDoesNotFit(path, print_type(type_), "a record", f'there is no field "{written}"')
+    return found
 
 
-def _hex(text: str) -> bytes:
+def _hex(text: str, type_: t.Bytes, path: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError:
-        return b""
+        raise ValueDoesNotFit(path, print_type(type_), "string", "it is not pairs of hex digits") from None
+
+
+def _document(text: str, type_: t.Json, path: str) -> Any:
+    try:
+        return json.loads(text, parse_float=decimal.Decimal)
+    except (ValueError, RecursionError):
+        raise ValueDoesNotFit(path, print_type(type_), "string", "it is not valid JSON") from None

@@ -1,27 +1,31 @@
 """What a JSON Schema allows at a place whose type is json for us, because several types are possible there. Pure.
 
 A property without a type is also json for us, but any type may be asked of it: its values are checked one by one. Where the schema itself
-says that values have different types, a field of one type would fail for some of them by design, so the statement is refused.
+says that values have different types, or only another one, a field of one type would fail for them by design, so the statement is
+refused.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Column, Object, definition_of
 from headgate.plan.source import plan_source
+from headgate.schema import types as t
 from headgate.sql.formats import format_of, frozen_schemas
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind
 
+_Kinds: TypeAlias = frozenset[str] | None
 MOST_REFERENCES = 100  # that one place may lead through; a schema may refer to itself
 
 
-def why_mixed(catalog: Catalog, relation: Object, tokens: Sequence[str]) -> str | None:
-    """Why values at a place of a relation have several types by their schema; None if they have not, or nobody knows."""
+def why_not(catalog: Catalog, relation: Object, tokens: Sequence[str], type_: t.Type) -> str | None:
+    """Why values at a place of a relation are not all of a type, by their schema; None if they may be, or nobody knows."""
     column = next((c for c in relation.columns if c.name == tokens[0]), None)
     if column is None:
         return None
@@ -38,7 +42,8 @@ def why_mixed(catalog: Catalog, relation: Object, tokens: Sequence[str]) -> str 
         return None
     steps = tokens[1:] if origin.name is None else (origin.name, *tokens[1:])
     schema = json.loads(frozen[-1].schema)
-    return _mixed(_node(schema, schema, steps), schema)
+    node = _node(schema, schema, steps)
+    return _mixed(node, schema, type_) or _other(_kinds(node, schema, {}), type_)
 
 
 def _origin(catalog: Catalog, relation: Object, column: Column) -> tuple[Object, Column]:
@@ -89,16 +94,81 @@ def _branches(node: Mapping[str, object]) -> list[object]:
     return [] if not isinstance(given, list) else [b for b in given if b != {"type": "null"}]
 
 
-def _mixed(node: object, schema: object) -> str | None:
+def _mixed(node: object, schema: object, type_: t.Type, depth: int = 0) -> str | None:
+    """The construct by which a node allows values of several types, or of none. ``type_`` is what its values shall become."""
     found = _resolved(node, schema)
     kinds = found.get("type")
-    if isinstance(kinds, list) and len([kind for kind in kinds if kind != "null"]) > 1:
-        return f"Its schema allows the types {', '.join(map(str, kinds))}."
+    several = _several(_kinds(node, schema, {}))
     if kinds in ("null", ["null"]):
         return "Its schema allows null alone."
+    if isinstance(kinds, list) and len(several) > 1:
+        return f"Its schema allows the types {', '.join(map(str, kinds))}."
     if len(_branches(found)) > 1:
-        return "Its schema allows several alternatives."
+        return f"Its schema allows several alternatives ({'oneOf' if found.get('oneOf') else 'anyOf'})."
+    if len(several) > 1:
+        return f"Its schema allows values of the types {', '.join(several)}."
+    if isinstance(type_, t.Array) and isinstance(type_.element, t.Json):
+        return None
     if "prefixItems" in found or isinstance(found.get("items"), list):
         return "Its schema is a tuple, whose elements have types of their own."
     items = found.get("items")
-    return _mixed(items, schema) if isinstance(items, Mapping) else None
+    if not isinstance(items, Mapping) or depth > MOST_REFERENCES:
+        return None
+    return _mixed(items, schema, type_.element if isinstance(type_, t.Array) else type_, depth + 1)
+
+
+def _other(kinds: _Kinds, type_: t.Type) -> str | None:
+    """Why values of the only kind that a schema allows never become a type."""
+    match _several(kinds), type_:
+        case ["array"], t.Array():
+            return None
+        case ["object"], t.Record() | t.Map():
+            return None
+        case ["array" | "object" as kind], _:
+            return f"Its schema allows {kind}s alone."
+        case [kind], t.Array() | t.Record() | t.Map():
+            return f"Its schema allows values of type {kind} alone, which have no parts."
+        case ["string" as kind], t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double():
+            return f"Its schema allows values of type {kind} alone."
+        case _:
+            return None
+
+
+_KINDS: dict[type, str] = {
+    bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object", type(None): "null"
+}  # fmt: skip
+
+
+def _kinds(node: object, schema: object, known: dict[int, _Kinds]) -> _Kinds:
+    """The kinds of values that a node allows; None for any. ``known`` are those of the nodes seen so far, by which a schema that refers
+    to itself has an end."""
+    found = _resolved(node, schema)
+    if id(found) in known:
+        return known[id(found)]
+    known[id(found)] = None
+    all_: list[_Kinds] = []
+    given = found.get("type")
+    if given is not None:
+        listed = given if isinstance(given, list) else [given]
+        all_.append(frozenset("number" if kind == "integer" else str(kind) for kind in listed))
+    values = [found["const"]] if "const" in found else found.get("enum")
+    if isinstance(values, list):
+        all_.append(frozenset(_KINDS[type(value)] for value in values))
+    for word in ("oneOf", "anyOf"):
+        branches = [_kinds(branch, schema, known) for branch in _list(found, word)]
+        if branches and None not in branches:
+            all_.append(frozenset[str]().union(*(one for one in branches if one is not None)))
+    all_ += [_kinds(part, schema, known) for part in _list(found, "allOf")]
+    stated = [one for one in all_ if one is not None]
+    known[id(found)] = frozenset.intersection(*stated) if stated else None
+    return known[id(found)]
+
+
+def _list(node: Mapping[str, object], word: str) -> list[object]:
+    found = node.get(word)
+    return found if isinstance(found, list) else []
+
+
+def _several(kinds: _Kinds) -> list[str]:
+    """The kinds without null."""
+    return [] if kinds is None else sorted(kinds - {"null"})

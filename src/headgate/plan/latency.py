@@ -1,8 +1,8 @@
 """Which way a sink runs, in real time or in micro-batches, and why.
 
 Real time is Spark's mode of that name: a query that never ends hands every record on at once. It delivers at least once and
-keeps no state, and everything that it computes runs on the JVM. After a crash it repeats records, which a topic with keys
-absorbs. A sink runs so if its statement asks for it.
+keeps no state, and everything that it computes runs on the JVM. It is the normal way of a sink with a key. After a crash it
+repeats records, which a topic with keys absorbs, so a sink without a key runs so only if its statement asks for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from headgate.catalog.objects import Growth, Object
 from headgate.errors import joined
 from headgate.plan.chain import Chain
 from headgate.plan.definitions import PRESENT, Latency, SinkDefinition, SourceLayout, spark_name
-from headgate.plan.errors import RealTimeImpossible
+from headgate.plan.sink_errors import RealTimeImpossible
 from headgate.resolve.streams import READ_KINDS
 from headgate.schema.encodings import Encoding, JsonEncoding, SchemaEncoding
 from headgate.schema.written import SchemaFormat
@@ -26,9 +26,9 @@ from headgate.sql.statement import Kind
 JVM_ENCODINGS = frozenset({"AVRO", "JSON", "TEXT", "BYTES"})
 """What real time writes. Protobuf needs Python workers; JSON Schema was not tried."""
 
-POSSIBLE = "LATENCY is not 'real time'"
+NORMAL = "it has a key, and all between its source and its topic runs on the JVM"
 ASKED = "LATENCY says so"
-NO_KEY = "LATENCY is not 'real time', which may repeat records of a sink without a key after a failure"
+NO_KEY = "it has no key, so that records would be repeated after a failure; LATENCY = 'real time' accepts that"
 
 
 def choose_latency(
@@ -43,9 +43,9 @@ def choose_latency(
         if obstacle is not None:
             raise RealTimeImpossible(sink.name, obstacle)
         return Latency("real time", ASKED)
-    if sink.envelope != "UPSERT" and layout is not None:
-        return Latency("micro-batch", NO_KEY)
-    return Latency("micro-batch", obstacle or POSSIBLE)
+    if obstacle is None and sink.envelope == "UPSERT":
+        return Latency("real time", NORMAL)
+    return Latency("micro-batch", obstacle or NO_KEY)
 
 
 def obstacles(

@@ -61,12 +61,17 @@ def plan_backfill(statement: BackfillMaterialization, context: Context) -> Chang
     planned = plan_materialization(context.catalog, known, entry)
     assert not isinstance(planned, OnDemandDefinition)
     notice = f'materialization "{entry.name}" is brought in step with all rows of its relation'
-    if not planned.key and planned.adopt:
-        raise NotSupportedYet("BACKFILL of an adopted target without a key")
-    if not planned.key:
+    _check_refill(planned, "BACKFILL")
+    if not planned.merges:
         notice = f'the rows of materialization "{entry.name}" are deleted and written anew'
     change = definition(entry, filled_anew(known), entry.columns)
     return ChangeCatalog(statement.words, (change,), notices=(notice,))
+
+
+def _check_refill(planned: MaterializationDefinition, what: str) -> None:
+    """Nobody knows which rows of an adopted target without a key are those of the relation, and all would be written twice."""
+    if not isinstance(planned, OnDemandDefinition) and not planned.merges and planned.adopt:
+        raise NotSupportedYet(f"{what} of an adopted target without a key")
 
 
 def filled_anew(statement: CreateMaterialization) -> CreateMaterialization:
@@ -88,6 +93,7 @@ def plan_set_fields(statement: SetMaterializationFields, context: Context) -> Ch
     if narrowed:
         if not statement.with_options.confirm:
             raise NoWayInPlace(entry.name, narrowed)
+        _check_refill(planned, "SET FIELDS with a narrower type")
         wanted = filled_anew(wanted)
     effects = tuple(_provisioned(planned, new=False))
     return ChangeCatalog(statement.words, (definition(entry, wanted, entry.columns),), effects)
@@ -107,6 +113,6 @@ def _released(entry: Object, drop: bool) -> Iterator[Effect]:
             table = table_name(entry.name, options.table)
             yield plans.ReleaseTable(object_id(connection), table, entry.id, drop)
         case ElasticsearchTarget(connection, options):
-            yield plans.ReleaseIndex(object_id(connection), index_name(entry.name, options.index), entry.name, drop)
+            yield plans.ReleaseIndex(object_id(connection), index_name(entry.name, options.index), entry.id, drop)
         case _:
             return

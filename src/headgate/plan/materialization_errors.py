@@ -1,9 +1,9 @@
-"""What is wrong with a materialization that is well formed: PLN-06xx."""
+"""What is wrong with a materialization that is well formed: PLN-06xx, among them PLN-065x for indexes and PLN-067x for ON DEMAND."""
 
 from __future__ import annotations
 
 from headgate.errors import joined
-from headgate.plan.errors import PlanError
+from headgate.plan.errors import OverChanging, PlanError
 
 
 class UnknownPointer(PlanError, code="PLN-0601"):
@@ -59,26 +59,13 @@ class FieldTwice(PlanError, code="PLN-0604"):
     MESSAGE = 'field "{field}" of materialization "{materialization}" is given more than once'
 
 
-class MaterializationOverChanging(PlanError, code="PLN-0605"):
+class MaterializationOverChanging(OverChanging, code="PLN-0605"):
     """A materialization reads a relation whose rows come and go without a key.
 
     Cure: Keep the key of the relation below in the query: the hint names the columns.
     """
 
-    materialization: str
-    kind: str
-    relation: str
-    why: str
-    keep: tuple[str, ...] = ()  # columns with which the relation would be keyed
-    cure: str = ""
-    MESSAGE = 'materialization "{materialization}" cannot write {kind} "{relation}": its rows change, and no key tells them apart'
-    DETAIL = "{why}"
-
-    def hint(self) -> str | None:
-        kept = joined([f'"{name}"' for name in self.keep], "and")
-        if self.cure:
-            return self.cure
-        return f"Keep {kept} in the query." if kept else "Read a relation that has a key and keep its key."
+    MESSAGE = 'materialization "{name}" cannot write {kind} "{relation}": its rows change, and no key tells them apart'
 
 
 class KeyNotMaterialized(PlanError, code="PLN-0606"):
@@ -253,3 +240,142 @@ class ChildTableTwice(PlanError, code="PLN-0620"):
     second: str
     MESSAGE = '{first} and {second} would both become table "{table}"'
     HINT = "Rename one of them in a view, or list FIELDS with other names."
+
+
+class ChildTablesOfChanges(PlanError, code="PLN-0621"):
+    """NESTED = TABLES together with DELTA UPDATES. A table of changes has several rows for a key, and a row of a child table could
+    not say to which of them it belongs."""
+
+    materialization: str
+    field: str
+    MESSAGE = 'materialization "{materialization}" cannot have a table for "{field}" with DELTA UPDATES'
+    DETAIL = (
+        "A row of a child table points to its parent by the key, and a table of changes has several rows for a key."
+    )
+    HINT = "Write NESTED = FLATTEN or JSON, or leave DELTA UPDATES out."
+
+
+class MalformedIndexName(PlanError, code="PLN-0651"):
+    """The option INDEX is not a name that an index can have."""
+
+    text: str
+    reason: str
+    MESSAGE = 'INDEX "{text}" is not the name of an index: {reason}'
+    HINT = "Write small letters, digits, dots, hyphens and underscores, and begin with a letter."
+
+
+class NestedNotForIndex(PlanError, code="PLN-0652"):
+    """NESTED says how objects become columns of a table, and an index has objects."""
+
+    materialization: str
+    option: str
+    MESSAGE = 'materialization "{materialization}" writes an index, which has no NESTED = {option}'
+    HINT = "Leave NESTED out: an index keeps objects as they are. AS 'nested' makes each object of an array a document of its own."
+
+
+class DeltaUpdatesNotForIndex(PlanError, code="PLN-0653"):
+    """DELTA UPDATES keeps every change of a key as a row, and an index has one document for each key."""
+
+    materialization: str
+    MESSAGE = 'materialization "{materialization}" writes an index, which has no DELTA UPDATES'
+    DETAIL = "The key of a row is the _id of its document, so that an index holds the newest row of each key."
+    HINT = (
+        "Leave DELTA UPDATES out, or read a source with ENVELOPE NONE over the same topic: each of its records is a document. A "
+        "materialization INTO POSTGRES can have a row for every change."
+    )
+
+
+class OptionNotOnDemand(PlanError, code="PLN-0671"):
+    """An option of a materialization says how its target is written, and a materialization ON DEMAND has none."""
+
+    materialization: str
+    option: str
+    MESSAGE = 'materialization "{materialization}" is ON DEMAND and cannot have {option}'
+    HINT = "Leave {option} out. ON ERROR = SKIP or HALT is the only option of such a materialization."
+
+
+class NoTaskOnDemand(PlanError, code="PLN-0672"):
+    """A statement is about the task of a materialization, and no task runs for one that is ON DEMAND."""
+
+    materialization: str
+    action: str
+    MESSAGE = 'materialization "{materialization}" is ON DEMAND and has no task for {action}'
+    HINT = "Its rows are computed when a client asks for them. DROP MATERIALIZATION ends its service."
+
+
+class ServiceNameTaken(PlanError, code="PLN-0673"):
+    """The gRPC services of two materializations would have the same name."""
+
+    materialization: str
+    service: str
+    other: str
+    MESSAGE = (
+        'materialization "{materialization}" would be the gRPC service {service}, which materialization "{other}" is'
+    )
+    HINT = (
+        "Choose another name. The service has the letters and digits of the materialization's name, without its schema."
+    )
+
+
+class FilterNotCondition(PlanError, code="PLN-0674"):
+    """A filter is no condition over the fields of one row."""
+
+    materialization: str
+    reason: str
+    MESSAGE = 'the filter on materialization "{materialization}" is not one condition over a row: {reason}'
+    HINT = "Write one condition as after WHERE, without subqueries, such as price > 10 AND vip."
+
+
+class UnknownRowField(PlanError, code="PLN-0675"):
+    """A client asks for a field that a materialization does not have.
+
+    Cure: Name fields of the materialization. DESCRIBE lists them; those inside an object come with the object.
+    """
+
+    materialization: str
+    field: str
+    similar: tuple[str, ...] = ()
+    MESSAGE = 'field "{field}" of materialization "{materialization}" does not exist'
+
+
+class NoKeyOnDemand(PlanError, code="PLN-0676"):
+    """A client looks a row up by its key, and the relation has no key."""
+
+    materialization: str
+    relation: str
+    MESSAGE = 'materialization "{materialization}" has no key to look up: "{relation}" has none'
+    HINT = "Use a filter."
+
+
+class MalformedKey(PlanError, code="PLN-0677"):
+    """The key that a client looks up does not have the form of the relation's key.
+
+    Cure: Write the key as `object_id` has it: the text of one value, or a JSON array of several.
+    """
+
+    materialization: str
+    reason: str
+    key: tuple[tuple[str, str], ...]
+    MESSAGE = 'the key does not fit the key of materialization "{materialization}": {reason}'
+
+    def hint(self) -> str:
+        parts = joined([f"{name} {type_}" for name, type_ in self.key], "and")
+        if len(self.key) == 1:
+            return f"Write the value of {parts} as text, or a JSON array of it."
+        return f"Write a JSON array of {parts}."
+
+
+class MalformedLimit(PlanError, code="PLN-0678"):
+    """A client asks for a number of rows that is no number, or a negative one."""
+
+    text: str
+    MESSAGE = 'the limit "{text}" is not a number of rows'
+    HINT = "Write a whole number, at least 0, or leave it out."
+
+
+class NotOnDemand(PlanError, code="PLN-0679"):
+    """A client asks for the rows of a materialization that writes a table or an index."""
+
+    materialization: str
+    MESSAGE = 'materialization "{materialization}" is not ON DEMAND'
+    HINT = "Read its table or its index, or create another one with INTO ON DEMAND."

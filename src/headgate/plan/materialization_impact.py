@@ -5,10 +5,9 @@ from __future__ import annotations
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Object
 from headgate.errors import HeadgateError
-from headgate.plan.materialization_errors import NoWayInPlace
 from headgate.plan.materializations import existing_materialization
 from headgate.plan.plans import Consequence, Outcome
-from headgate.plan.target_definitions import MaterializationDefinition, TableDefinition
+from headgate.plan.target_definitions import MaterializationDefinition, OnDemandDefinition, TableDefinition
 from headgate.plan.widening import narrowed_columns
 from headgate.schema.render import print_type
 
@@ -26,7 +25,10 @@ def materialization_consequence(before: Catalog, after: Catalog, entry: Object, 
 
 
 def changed_target(entry: Object, old: MaterializationDefinition, new: MaterializationDefinition) -> Consequence:
-    """The fields that a target gains, or that get a wider type."""
+    """The fields that a target gains, or that get another type."""
+    if not isinstance(new, OnDemandDefinition) and (narrowed := narrowed_columns(old, new)):
+        anew = new.on_incompatible in (None, "BACKFILL")
+        return Consequence(entry.id, Outcome.FILLED_ANEW if anew else Outcome.HALTS, ", ".join(narrowed))
     known = dict(_types(old))
     gained = [name for name, _ in _types(new) if name not in known]
     if gained:
@@ -35,12 +37,6 @@ def changed_target(entry: Object, old: MaterializationDefinition, new: Materiali
     if widened:
         return Consequence(entry.id, Outcome.WIDENS, ", ".join(widened))
     return Consequence(entry.id, Outcome.UNCHANGED)
-
-
-def check_not_narrowed(entry: Object, old: MaterializationDefinition, new: MaterializationDefinition) -> None:
-    """Raises NoWayInPlace if the target of a materialization would have to be narrowed."""
-    if narrowed := narrowed_columns(old, new):
-        raise NoWayInPlace(entry.name, narrowed)
 
 
 def _types(planned: MaterializationDefinition) -> list[tuple[str, str]]:

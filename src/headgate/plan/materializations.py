@@ -12,13 +12,12 @@ from headgate.plan import materialization_errors as errors
 from headgate.plan.chain import Chain, chain_of, relation_growth, source_key
 from headgate.plan.child_tables import child_tables, split_nested
 from headgate.plan.definitions import AT
-from headgate.plan.errors import NotSupportedYet
-from headgate.plan.index_errors import NestedNotForIndex
 from headgate.plan.indexes import check_index, index_name
+from headgate.plan.materialization_errors import DeltaUpdatesNotForIndex, NestedNotForIndex
 from headgate.plan.materialized_fields import resolve_fields
 from headgate.plan.on_demand import plan_on_demand
 from headgate.plan.relations import fields_without_column, key_columns
-from headgate.plan.tables import table_columns, table_name
+from headgate.plan.tables import change_columns, table_columns, table_name
 from headgate.plan.target_definitions import (
     Fields,
     IndexDefinition,
@@ -42,11 +41,11 @@ def plan_materialization(
     may have another name by now."""
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name if entry is None else entry.name
-    _refuse_later_features(statement)
     if isinstance(statement.target, m.OnDemandTarget):
         return plan_on_demand(catalog, relation, statement, name, entry)
     chain = _check_relation(catalog, relation, name)
-    _check_quarantine(chain, statement, name, keyed=relation.growth is Growth.KEYED)
+    merges = relation.growth is Growth.KEYED and not statement.with_options.delta_updates
+    _check_quarantine(chain, statement, name, merges=merges)
     match statement.target:
         case m.PostgresTarget():
             made: WrittenMaterialization = _table(catalog, relation, statement, statement.target, name)
@@ -59,14 +58,6 @@ def plan_materialization(
 def existing_materialization(catalog: Catalog, entry: Object) -> MaterializationDefinition:
     """A materialization of the catalog, over its relation as it is now."""
     return plan_materialization(catalog, definition_of(entry, m.CreateMaterialization), entry)
-
-
-def _refuse_later_features(statement: m.CreateMaterialization) -> None:
-    """Raises for options that the grammar has and no target supports yet, so that none is ignored silently."""
-    if statement.with_options.delta_updates:
-        raise NotSupportedYet("DELTA UPDATES of a materialization")
-    if statement.with_options.nested == "TABLES" and statement.with_options.adopt:
-        raise NotSupportedYet("ADOPT with NESTED = TABLES")
 
 
 def _check_relation(catalog: Catalog, relation: Object, name: str) -> Chain:
@@ -92,7 +83,7 @@ def _check_relation(catalog: Catalog, relation: Object, name: str) -> Chain:
     return chain
 
 
-def _check_quarantine(chain: Chain, statement: m.CreateMaterialization, name: str, *, keyed: bool) -> None:
+def _check_quarantine(chain: Chain, statement: m.CreateMaterialization, name: str, *, merges: bool) -> None:
     """Raises if rows cannot be set aside by the position of their records and sent through again."""
     if statement.with_options.on_error != "QUARANTINE":
         return
@@ -101,7 +92,7 @@ def _check_quarantine(chain: Chain, statement: m.CreateMaterialization, name: st
     views = [(query.tree, [column.name for column in query.columns]) for query in reversed(chain.queries)]
     if positioned_sql("source", [f"v{number}" for number in range(len(views))], views, AT) is None:
         raise errors.MaterializationCannotQuarantine(name, "a row may come from several records")
-    if not keyed and generates_rows(views):
+    if not merges and generates_rows(views):
         raise errors.MaterializationCannotQuarantine(
             name, "a record may give several rows, and some of them would be written twice"
         )
@@ -110,14 +101,20 @@ def _check_quarantine(chain: Chain, statement: m.CreateMaterialization, name: st
 def _table(
     catalog: Catalog, relation: Object, statement: m.CreateMaterialization, target: m.PostgresTarget, name: str
 ) -> TableDefinition:
-    table, flat = table_name(name, target.options.table), statement.with_options.nested != "JSON"
+    options = statement.with_options
+    table, flat = table_name(name, target.options.table), options.nested != "JSON"
     fields = resolve_fields(catalog, relation, name, statement.fields, flat=flat)
     _check_key(relation, fields, name)
-    own, nested = split_nested(fields) if statement.with_options.nested == "TABLES" else (fields, ())
+    own, nested = split_nested(fields) if options.nested == "TABLES" else (fields, ())
     columns = table_columns(name, own, flat=flat)
     keys = [column for column in columns if column.field.key]
+    delta_updates = options.delta_updates and bool(keys)
+    if delta_updates:
+        columns = change_columns(columns)
     if nested and not keys:
         raise errors.ChildTablesNeedKey(name, nested[0].name, relation.kind.value, relation.name)
+    if nested and delta_updates:
+        raise errors.ChildTablesOfChanges(name, nested[0].name)
     return TableDefinition(
         name,
         relation.id,
@@ -126,11 +123,12 @@ def _table(
         fields,
         columns,
         tuple(column.name for column in keys),
-        statement.with_options.on_error,
-        statement.with_options.on_incompatible_schema_change,
-        statement.with_options.adopt,
+        options.on_error,
+        options.on_incompatible_schema_change,
+        options.adopt,
         object_comment(relation),
         child_tables(name, table, keys, nested),
+        delta_updates,
     )
 
 
@@ -141,6 +139,8 @@ def _index(
     options = statement.with_options
     if options.nested is not None:
         raise NestedNotForIndex(name, options.nested)
+    if options.delta_updates:
+        raise DeltaUpdatesNotForIndex(name)
     fields = resolve_fields(catalog, relation, name, statement.fields)
     _check_key(relation, fields, name)
     keys = {field.path.column: field.name for field in fields if field.key and field.path is not None}

@@ -1,7 +1,7 @@
 """The fields of a materialization: those of its statement, or the recommended ones, resolved against its relation's columns.
 
 The result is one tree for every kind of target (`plan.target_definitions`). A pointer starts at the row as a JSON document: its
-first step is a column, the next ones are fields of records, and below a column of type json anything.
+first step is a column, the next ones are fields of records, positions in lists and keys of maps, and below a column of type json anything.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from headgate.catalog.catalog import Catalog, column_comment, field_comment
 from headgate.catalog.objects import Column, Object
 from headgate.errors import HeadgateError, raise_all, similar_names
 from headgate.plan import materialization_errors as errors
-from headgate.plan.field_casts import refused_cast
-from headgate.plan.json_schema_fields import why_mixed
+from headgate.plan.json_schema_fields import why_not
 from headgate.plan.relations import named_types
 from headgate.plan.target_definitions import Fields, TargetField, ValuePath
 from headgate.schema import types as t
@@ -100,12 +99,13 @@ def _documented(catalog: Catalog, column: Column, type_: t.Type, path: Tokens) -
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a pointer leads to."""
+    """What a pointer leads to. ``document`` is the type of the list or map that it leads into, whose JSON text is read then."""
 
     path: ValuePath
     type: t.Type
     nullable: bool
     doc: str | None
+    document: t.Type | None = None
 
 
 class _Resolver:
@@ -146,8 +146,8 @@ class _Resolver:
         type_ = _expanded(self._catalog, field.type)
         if isinstance(type_, t.Record):
             return self._record(field, type_, place)
-        self._check_cast(field.name.name, place.type, type_)
-        self._check_mixed(field.name.name, place, type_)
+        self._check_place(field.name.name, place, type_)
+        self._check_schema(field.name.name, place, type_)
         made = self._target_field(field.name.name, place, type_, field.nullable)
         return replace(made, native=field.native)
 
@@ -187,7 +187,7 @@ class _Resolver:
             return TargetField(
                 field.name, place.path, field.type, place.type, field.nullable, None, place.doc, False, inner
             )
-        self._check_cast(field.name, place.type, field.type)
+        self._check_place(field.name, place, field.type)
         return self._target_field(field.name, place, field.type, field.nullable)
 
     def _target_field(self, name: str, place: _Place, type_: t.Type, nullable: bool) -> TargetField:
@@ -196,21 +196,26 @@ class _Resolver:
         if path.inside is None and is_cast and t.holds_json(place.type):
             path = replace(path, inside=())  # its text is read again, because Spark would take json for text
         key = path.column in self._keys and not path.inside
-        return TargetField(name, path, type_, place.type, nullable, doc=place.doc, key=key)
+        return TargetField(name, path, type_, place.document or place.type, nullable, doc=place.doc, key=key)
 
-    def _check_cast(self, field: str, source: t.Type, type_: t.Type) -> None:
+    def _check_place(self, field: str, place: _Place, type_: t.Type) -> None:
+        source = place.type
         refused = refused_cast(source, type_)
+        if refused is None and place.document is not None and not _is_cast_in_json(source, type_):
+            refused = Refused(
+                f"A pointer into a list or a map gives a {_short(source)} as itself alone.", "Cast it in a view."
+            )
         if refused is not None:
             words = print_type(t.plain(source)), print_type(t.plain(type_))
             raise errors.ImpossibleCast(self._name, field, *words, refused.reason, refused.cure)
 
-    def _check_mixed(self, field: str, place: _Place, type_: t.Type) -> None:
-        """Where the schema allows several types, only json holds all of them."""
-        if not t.holds_json(place.type) or t.holds_json(type_):
+    def _check_schema(self, field: str, place: _Place, type_: t.Type) -> None:
+        """Where a JSON Schema allows several types, only json holds all of them; and where it allows one, no other holds any."""
+        if not t.holds_json(place.type) or isinstance(type_, t.Json):
             return
-        if why := why_mixed(self._catalog, self._relation, place.path.tokens):
+        if why := why_not(self._catalog, self._relation, place.path.tokens, type_):
             words = print_type(t.plain(type_))
-            raise errors.ImpossibleCast(self._name, field, "of several types", words, why, "Write json as its type.")
+            raise errors.ImpossibleCast(self._name, field, "of other types", words, why, "Write json as its type.")
 
     # Pointers
 
@@ -237,10 +242,33 @@ class _Resolver:
                         names = [each.name for each in type_.fields]
                         self._unknown(field, tokens, number + 1, f'The record has no field "{token}".', names)
                     nullable, doc, type_ = nullable or inner.nullable, inner.doc, inner.type
+                case t.Array() | t.Map():
+                    path = ValuePath(tokens[0], tokens[1:number], tokens[number:])
+                    return _Place(path, self._part(field, tokens, number, type_), True, None, type_)
                 case _:
                     words = print_type(t.plain(type_))
                     self._unknown(field, tokens, number, f"A pointer does not lead into a value of type {words}.", ())
         return _Place(ValuePath(tokens[0], tokens[1:]), type_, nullable, doc)
+
+    def _part(self, field: str, tokens: Tokens, start: int, type_: t.Type) -> t.Type:
+        """The type of a part of a list or map, to which the tokens from ``start`` on lead."""
+        for number, token in enumerate(tokens[start:], start=start):
+            match type_:
+                case t.Json():
+                    return type_
+                case t.Map():
+                    type_ = type_.value
+                case t.Array() if token.isascii() and token.isdigit():
+                    type_ = type_.element
+                case t.Record() if (inner := type_.field(token)) is not None:
+                    type_ = inner.type
+                case t.Record():
+                    names = [each.name for each in type_.fields]
+                    self._unknown(field, tokens, number + 1, f'The record has no field "{token}".', names)
+                case _:
+                    reason = f"A pointer does not lead to {token} in a value of type {_short(type_)}."
+                    self._unknown(field, tokens, number, reason, ())
+        return type_
 
     def _unknown(self, field: str, tokens: Tokens, at: int, reason: str, names: Sequence[str]) -> NoReturn:
         similar = tuple(
@@ -294,3 +322,87 @@ def _paths(record: t.Record, above: Tokens) -> Iterator[Tokens]:
         yield path
         if isinstance(field.type, t.Record):
             yield from _paths(field.type, path)
+
+
+_WHOLE = (t.Integer, t.Bigint)
+_NUMBERS = (*_WHOLE, t.Real, t.Double, t.Decimal)
+# Types whose values are the same in JSON, so that they can be cast from there.
+_IN_JSON = (t.Boolean, *_WHOLE, t.Double, t.Text, t.Enum, t.Json)
+_FROM_TEXT = (t.Uuid, t.Date, t.Time, t.Timestamp, t.TimestampTz)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a cast is impossible, and what to write instead."""
+
+    reason: str
+    cure: str = ""
+
+
+def refused_cast(source: t.Type, type_: t.Type) -> Refused | None:
+    """Why no value of the source can become one of the type; None if values are checked one by one."""
+    if t.plain(source) == t.plain(type_) or isinstance(source, t.Json) or isinstance(type_, t.Json):
+        return None
+    match source, type_:
+        case t.Array(), t.Array():
+            return refused_cast(source.element, type_.element)
+        case t.Map(), t.Map():
+            return refused_cast(source.value, type_.value)
+        case t.Record(), t.Record():
+            return _refused_record(source, type_)
+        case t.Array() | t.Map() | t.Record(), _:
+            return Refused(f"A value of type {_short(source)} is not a single value.", "Write json as its type.")
+        case _, t.Array() | t.Map() | t.Record():
+            return Refused(f"A value of type {_short(source)} has no parts.")
+        case _, t.Boolean():
+            return Refused("Only booleans are true or false.", "Compare the value in a view.")
+        case _, t.Text():
+            return Refused("Bytes are no text.", "Encode them in a view.") if isinstance(source, t.Bytes) else None
+        case _, t.Enum():
+            return None if isinstance(source, t.Text | t.Enum) else Refused("A symbol is a text.")
+        case ((t.Text() | t.Enum()), _):
+            return _from_text(type_)
+        case _, t.Real():
+            return Refused("Most numbers would lose digits in a real.", "Write f64 as its type.")
+        case _, t.Integer() | t.Bigint() | t.Double() | t.Decimal():
+            return None if isinstance(source, _NUMBERS) else Refused(f"A value of type {_short(source)} is no number.")
+        case _:
+            return Refused(f"No value of type {_short(source)} is one of type {_short(type_)}.", "Cast it in a view.")
+
+
+def _is_cast_in_json(source: t.Type, type_: t.Type) -> bool:
+    """Whether the JSON of every value can be cast as the value itself is."""
+    match source, type_:
+        case _, t.Json():
+            return True
+        case t.Array(), t.Array():
+            return _is_cast_in_json(source.element, type_.element)
+        case t.Map(), t.Map():
+            return _is_cast_in_json(source.value, type_.value)
+        case t.Record(), t.Record():
+            held = {field.name: field.type for field in source.fields}
+            return all(_is_cast_in_json(held[field.name], field.type) for field in type_.fields)
+        case _:
+            return isinstance(source, _IN_JSON) or type(source) is type(type_)
+
+
+def _refused_record(source: t.Record, type_: t.Record) -> Refused | None:
+    """Fields are found by their names. Those that are not wanted are left out."""
+    for field in type_.fields:
+        held = source.field(field.name)
+        if held is None:
+            return Refused(f'A value of type {_short(source)} has no field "{field.name}".')
+        if (refused := refused_cast(held.type, field.type)) is not None:
+            return refused
+    return None
+
+
+def _from_text(type_: t.Type) -> Refused:
+    if isinstance(type_, _FROM_TEXT):
+        name = print_type(type_)
+        return Refused(f"A text need not be a {name}.", f"Write string AS '{name}', which checks every text.")
+    return Refused("A text is no number, whatever its characters are.", "Cast it in a view.")
+
+
+def _short(type_: t.Type) -> str:
+    return print_type(t.plain(type_))

@@ -6,18 +6,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.graph import upstream
 from headgate.catalog.objects import Column, Growth, Object, definition_of
-from headgate.plan import definitions as d, view_errors as errors
-from headgate.plan.chain import query_stability, relation_growth, source_key_columns, valid_query
+from headgate.plan import definitions as d, errors
+from headgate.plan.chain import query_stability, relation_growth, relation_stability, source_key_columns, valid_query
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.reading import source_layout
 from headgate.plan.relations import named_types, relations_read, system_relations_read
 from headgate.plan.stored_copies import copies_among, over_copies
+from headgate.plan.view_definitions import Clock
 from headgate.resolve.streams import READ_KINDS
 from headgate.schema.types import Type
-from headgate.sql.query import tree as n
+from headgate.sql.query import growth, tree as n
 from headgate.sql.query.casts import expanded
-from headgate.sql.query.maintenance import Maintenance, inlined, maintain, maintain_by_key, undetermined
+from headgate.sql.query.clock import DAYS, PINNED
+from headgate.sql.query.maintenance import (
+    Maintenance,
+    inlined,
+    maintain,
+    maintain_by_key,
+    undetermined,
+    unstable_outside_conditions,
+)
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.statement import Kind
 from headgate.sql.views import CreateMaterializedView
@@ -28,17 +38,21 @@ _RESERVED = "hg_"
 @dataclass(frozen=True, slots=True)
 class KeptView:
     """How a view is kept, and the relations whose rows it is made from: sources and other materialized views. ``copies`` are
-    stored copies that it reads in the place of sources, by the ids of these; they are among the inputs."""
+    stored copies that it reads in the place of sources, by the ids of these; they are among the inputs. ``clock`` says how often
+    the time changes its rows; None if it does not read the time. ``was_append`` says that it would be stored in another way if
+    nothing below it had been replaced."""
 
     maintenance: Maintenance
     inputs: tuple[Object, ...]
     copies: Mapping[int, Object] = field(default_factory=dict)
+    clock: Clock | None = None
+    was_append: bool = False
 
 
 def check_statement(statement: CreateMaterializedView) -> None:
-    """Refuse the options that are not supported yet."""
-    if statement.with_options.on_error != "HALT":
-        raise NotSupportedYet(f"ON ERROR = {statement.with_options.on_error} of a materialized view")
+    """Refuse the options that a view cannot have."""
+    if (policy := statement.with_options.on_error) != "HALT":
+        raise errors.ViewCannotSkip(statement.name.parts[-1].name, policy)
 
 
 def asserted_columns(statement: CreateMaterializedView, columns: Sequence[Column]) -> tuple[str, ...]:
@@ -63,14 +77,14 @@ def kept_view(
     OldRowsNeeded if it needs one that there is not.
     """
     _check_columns(name, columns)
-    _check_stability(catalog, name, analysed)
     inputs = tuple(_inputs(catalog, analysed))
     tree = query_tree(catalog, analysed)
+    clock = _clock(catalog, name, analysed, tree)
     for query in (tree, *(valid_query(catalog, view).tree for view in _views_below(catalog, analysed))):
         if (found := undetermined(query, in_subquery=query is not tree)) is not None:
             raise errors.ViewNotDetermined(name, found.why, found.instead)
     typed = [(column.name, _plain(catalog, column.type)) for column in columns]
-    if (by_key := _by_key(catalog, tree, typed, columns, inputs)) is not None:
+    if clock is None and (by_key := _by_key(catalog, tree, typed, columns, inputs)) is not None:
         return by_key
     made = _maintained(catalog, tree, typed)
     known = copies_among(catalog, catalog.objects) if copies is None else copies
@@ -80,18 +94,43 @@ def kept_view(
             raise errors.OldRowsNeeded(name, source.name, source.id, why)
         used[source.id] = known[source.id]
     if used:
-        made = _maintained(catalog, over_copies(tree, used), typed)
+        tree = over_copies(tree, used)
+        made = _maintained(catalog, tree, typed)
     read = (used.get(entry.id, entry) for entry in inputs)
-    return KeptView(made, tuple({entry.id: entry for entry in read}.values()), used)
+    inputs = tuple({entry.id: entry for entry in read}.values())
+    return KeptView(made, inputs, used, clock, was_append=_is_stored_otherwise(catalog, tree, typed, inputs, made))
 
 
 def query_tree(catalog: Catalog, analysed: AnalysedQuery) -> n.Node:
-    """The tree of a query, with those of plain views in the place of their names."""
-    return inlined(analysed.tree, lambda read: _view_tree(catalog, read))
+    """The tree of a query, with those of plain views in the place of their names, and the time of a batch as a relation."""
+    return inlined(analysed.pinned.tree, lambda read: _view_tree(catalog, read))
 
 
 def _maintained(catalog: Catalog, tree: n.Node, typed: Sequence[tuple[str, Type]]) -> Maintenance:
-    return maintain(tree, typed, lambda read: relation_growth(catalog, catalog.get(_id(read))))
+    return maintain(tree, typed, lambda read: _lasting_growth(catalog, catalog.get(_id(read))))
+
+
+def _lasting_growth(catalog: Catalog, relation: Object) -> growth.Growth:
+    """How the rows of a relation come to those who keep what they make of them. Those of a materialized view also go when it, or a
+    view below it, is replaced: its readers get what differs."""
+    if _was_replaced(catalog, relation):
+        return growth.Changing("Rows went when its query, or one below it, was replaced.")
+    return relation_growth(catalog, relation)
+
+
+def _was_replaced(catalog: Catalog, relation: Object) -> bool:
+    below = (relation, *upstream(catalog, relation.id)) if relation.kind is Kind.MATERIALIZED_VIEW else ()
+    return any(each.fillings for each in below)
+
+
+def _is_stored_otherwise(
+    catalog: Catalog, tree: n.Node, typed: Sequence[tuple[str, Type]], inputs: Sequence[Object], made: Maintenance
+) -> bool:
+    """Whether a view had other hidden columns before something below it was replaced."""
+    if not any(_was_replaced(catalog, entry) for entry in inputs):
+        return False
+    before = maintain(tree, typed, lambda read: relation_growth(catalog, catalog.get(_id(read))))
+    return [column for column in before.stored if column.hidden] != [c for c in made.stored if c.hidden]
 
 
 def _needed_again(made: Maintenance, inputs: Sequence[Object]) -> Iterator[tuple[Object, str]]:
@@ -138,11 +177,18 @@ def _check_columns(name: str, columns: Sequence[Column]) -> None:
             raise errors.ColumnNameReserved(name, column.name, _RESERVED)
 
 
-def _check_stability(catalog: Catalog, name: str, analysed: AnalysedQuery) -> None:
+def _clock(catalog: Catalog, name: str, analysed: AnalysedQuery, tree: n.Node) -> Clock | None:
+    """How often the time changes the rows of a view. Raises for functions whose result differs each time, and for a time
+    anywhere except in conditions."""
     unstable = query_stability(catalog, analysed).result
     functions = unstable.rows.union(*unstable.columns)
-    if functions:
-        raise errors.ViewNotStable(name, tuple(sorted(functions)))
+    if others := functions - PINNED:
+        raise errors.ViewNotStable(name, tuple(sorted(others)))
+    if unstable_outside_conditions(tree, lambda read: relation_stability(catalog, catalog.get(_id(read)))):
+        raise errors.ClockOutsideCondition(name, tuple(sorted(functions)))
+    if not functions:
+        return None
+    return "day" if functions <= DAYS else "second"
 
 
 def _inputs(catalog: Catalog, analysed: AnalysedQuery) -> Iterator[Object]:
@@ -177,7 +223,7 @@ def _views_below(catalog: Catalog, analysed: AnalysedQuery) -> Iterator[Object]:
 
 def _view_tree(catalog: Catalog, read: n.RelationName) -> n.Node | None:
     entry = catalog.get(_id(read))
-    return valid_query(catalog, entry).tree if entry.kind is Kind.VIEW else None
+    return valid_query(catalog, entry).pinned.tree if entry.kind is Kind.VIEW else None
 
 
 def _id(read: n.RelationName) -> int:
@@ -199,7 +245,8 @@ def materialized(catalog: Catalog, view: Object) -> KeptView:
 
 def materialized_definition(catalog: Catalog, view: Object, kept: KeptView) -> d.MaterializedDefinition:
     """A materialized view as others read it."""
-    defaults = {column.name: _default(catalog, column) for column in view.columns}
+    known: dict[int, Mapping[str, str | None]] = {}
+    defaults = {column.name: _default(catalog, column, known) for column in view.columns}
     key = tuple(column.name for column in view.columns if column.key)
     made, keyed, appends = kept.maintenance, view.growth is Growth.KEYED, view.growth is Growth.APPEND
     stored = tuple(
@@ -208,28 +255,30 @@ def materialized_definition(catalog: Catalog, view: Object, kept: KeptView) -> d
     return d.MaterializedDefinition(view.id, view.name, stored, key if keyed else None, appends, made.grows)
 
 
-def _default(catalog: Catalog, column: Column) -> str | None:
-    """The default of the source's field that a column is a plain projection of."""
+def _default(catalog: Catalog, column: Column, known: dict[int, Mapping[str, str | None]]) -> str | None:
+    """The default of the source's field that a column is a plain projection of. ``known`` keeps the defaults of each source by
+    the names of its columns."""
     relation: Object | None = None
     while column.origin is not None:
         relation = catalog.get(column.origin.object)
         above = relation.column(column.origin.column)
         assert above is not None
         column = above
-    layout = None if relation is None else source_layout(relation)
-    return next((c.default for c in layout.columns if c.name == column.name), None) if layout else None
+    if relation is None or relation.kind is Kind.VIEW:  # the column is computed by it
+        return None
+    if relation.id not in known:
+        layout = source_layout(relation)
+        known[relation.id] = {} if layout is None else {c.name: c.default for c in layout.columns}
+    return known[relation.id].get(column.name)
 
 
 def creation_notice(name: str, kept: KeptView) -> str:
-    """How the view is kept, for the user who creates it."""
-    for note in kept.maintenance.notes:
-        if note.how == "recomputed":
-            more = f" {note.instead}" if note.instead else ""
-            return (
-                f'materialized view "{name}" is computed anew with every batch, because of {note.operator}: '
-                f"{note.why}{more}"
-            )
-    return f'materialized view "{name}" is kept by the changes of what it reads'
+    """How the view is kept, for the user who creates it: by every operator that does not allow to keep it by changes."""
+    found = [note for note in kept.maintenance.notes if note.how == "recomputed"]
+    if not found:
+        return f'materialized view "{name}" is kept by the changes of what it reads'
+    reasons = dict.fromkeys(f"{note.operator}: {note.why} {note.instead}".rstrip() for note in found)
+    return f'materialized view "{name}" is computed anew with every batch, because of {"; ".join(reasons)}'
 
 
 def explanation(kept: KeptView, names: Callable[[int], str]) -> Iterator[str]:

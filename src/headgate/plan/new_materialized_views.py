@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import DefinitionChanged, ObjectCreated
+from headgate.catalog.changes import DefinitionChanged, ObjectCreated, apply
 from headgate.catalog.names import find, parent_and_name
 from headgate.catalog.objects import Dependency, DependencyKind, Object
+from headgate.plan.chain import chain_of
+from headgate.plan.errors import OldRowsNeeded
 from headgate.plan.materialized_views import asserted_columns, check_statement, creation_notice, kept_view
 from headgate.plan.plans import ChangeCatalog
 from headgate.plan.relations import resolved_query
+from headgate.plan.sink_errors import DebeziumNeedsState, SinkKeyNotOfSource
 from headgate.plan.source import keep_column_ids
-from headgate.plan.stored_copies import copies_among, copy_statement
-from headgate.plan.view_errors import OldRowsNeeded
+from headgate.plan.stored_copies import copies_among, copy_statement, made_copy, with_old_rows
 from headgate.plan.views import (
     derive_growth,
     plan_replacement,
@@ -22,9 +24,8 @@ from headgate.plan.views import (
     replacement_notices,
     view_columns,
 )
-from headgate.resolve.statements import Context
-from headgate.schema.types import Type
-from headgate.sql.query.scope import AnalysedQuery
+from headgate.resolve.statements import Context, object_id
+from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.statement import Create, print_statement
 from headgate.sql.views import CreateMaterializedView
 
@@ -35,7 +36,7 @@ def plan_materialized_view(statement: CreateMaterializedView, context: Context) 
     catalog, path, name = context.catalog, context.path, statement.name.parts[-1].name
     old = find(catalog, path, statement.name, statement.kind) if statement.or_replace else None
     analysed, needs = query_dependencies(catalog, path, statement.query)
-    columns = view_columns(analysed, statement.columns, name, _types(context, analysed))
+    columns = view_columns(analysed, statement.columns, name, context.types_of(analysed))
     growth, columns = derive_growth(catalog, analysed, columns)
     asserted = asserted_columns(statement, columns)
     columns = tuple(replace(c, nullable=c.nullable and c.name not in asserted) for c in columns)
@@ -44,12 +45,16 @@ def plan_materialized_view(statement: CreateMaterializedView, context: Context) 
         kept = kept_view(catalog, name, analysed, columns, None if old is None else copies)
     except OldRowsNeeded as needed:
         return _with_copy(statement, context, catalog.get(needed.source_id))
-    statement = replace(statement, query=resolved_query(catalog, path, statement.query, analysed))
+    confirmed, options = statement.with_options.confirm, replace(statement.with_options, confirm=False)
+    query = resolved_query(catalog, path, statement.query, analysed)
+    statement = replace(statement, query=query, with_options=options)
     reads = (Dependency(copy.id, DependencyKind.READS) for copy in kept.copies.values())
     dependencies = tuple(dict.fromkeys((*needs, *reads)))
     if old is not None:
-        new = DefinitionChanged(old.id, context.text, statement, dependencies, keep_column_ids(old, columns), growth)
-        return _replaced(catalog, old, new, creation_notice(name, kept))
+        new = DefinitionChanged(
+            old.id, context.text, statement, dependencies, keep_column_ids(old, columns), growth, fills=True
+        )
+        return _replaced(context, old, new, creation_notice(name, kept), confirmed=confirmed)
     parent, exact = parent_and_name(catalog, path, statement.name, statement.kind)
     made = Object(
         catalog.next_id, statement.kind, parent, exact, context.now, context.text, statement,
@@ -58,9 +63,10 @@ def plan_materialized_view(statement: CreateMaterializedView, context: Context) 
     return ChangeCatalog(statement.words, (ObjectCreated(made),), notices=(creation_notice(name, kept),))
 
 
-def _replaced(catalog: Catalog, old: Object, new: DefinitionChanged, notice: str) -> ChangeCatalog:
+def _replaced(context: Context, old: Object, new: DefinitionChanged, notice: str, *, confirmed: bool) -> ChangeCatalog:
     """The view is filled with the new query beside its old rows. Whatever reads it goes on with what differs."""
-    made = plan_replacement(catalog, new)
+    catalog = context.catalog
+    made = plan_replacement(catalog, new, context.answers.topics, confirmed=confirmed)
     filled = f'the rows of materialized view "{old.name}" are those of the old query until the new one has caught up'
     notices = (notice, filled, *replacement_notices(catalog, made.consequences))
     return ChangeCatalog(
@@ -68,26 +74,35 @@ def _replaced(catalog: Catalog, old: Object, new: DefinitionChanged, notice: str
     )
 
 
+def with_copy_for_sink(statement: CreateSink, context: Context) -> Catalog:
+    """The catalog as it would be with the stored copy that CREATE SINK makes. EXPLAIN plans with it and creates nothing."""
+    catalog = context.catalog
+    try:
+        with_old_rows(catalog, chain_of(catalog, object_id(statement.relation)), statement)
+    except (DebeziumNeedsState, SinkKeyNotOfSource) as needed:
+        if needed.source_id is None:
+            raise
+        copy = copy_statement(catalog, catalog.get(needed.source_id))
+        return apply(catalog, *plan_materialized_view(copy, replace(context, text=print_statement(copy))).changes)
+    return catalog
+
+
 def _with_copy(statement: CreateMaterializedView, context: Context, source: Object) -> ChangeCatalog:
     return after_copy(statement, context, source, lambda there: plan_materialized_view(statement, there))
 
 
 def after_copy(
-    statement: Create, context: Context, source: Object, rest: Callable[[Context], ChangeCatalog]
+    statement: Create | AlterSinkFrom, context: Context, source: Object, rest: Callable[[Context], ChangeCatalog]
 ) -> ChangeCatalog:
-    """Create a stored copy of a source, and then what needs it."""
+    """Create a stored copy of a source, and then what needs it. The answers from outside are those to the whole statement."""
     copy = copy_statement(context.catalog, source)
     made = plan_materialized_view(copy, replace(context, text=print_statement(copy)))
-    planned = rest(context.after(made.changes))
+    (created,) = made.changes
+    assert isinstance(created, ObjectCreated)
+    new = replace(made, changes=(replace(created, object=made_copy(created.object, source)),))
+    planned = rest(replace(context.after(new.changes), answers=context.answers))
     notice = (
         f'materialized view "{copy.name.parts[-1].name}" is created too: it keeps the rows of source "{source.name}", which '
         f'"{statement.name.parts[-1].name}" needs again'
     )
-    return replace(planned, changes=(*made.changes, *planned.changes), notices=(notice, *planned.notices))
-
-
-def _types(context: Context, analysed: AnalysedQuery) -> Sequence[Type]:
-    """The types of all columns, if Spark must be asked for one of them."""
-    if all(column.type is not None for column in analysed.columns):
-        return ()
-    return context.answers.types(context.catalog, analysed)
+    return replace(planned, changes=(*new.changes, *planned.changes), notices=(notice, *planned.notices))

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NoReturn
 
 import jiter
 
 from headgate.catalog.catalog import Catalog, object_comment
 from headgate.catalog.objects import Object, is_on_demand
-from headgate.errors import HeadgateError, Span, similar_names
-from headgate.plan import on_demand_errors as errors
+from headgate.errors import HeadgateError, Span, raise_all, similar_names
+from headgate.plan import materialization_errors as errors
 from headgate.plan.materialization_errors import MaterializationCannotQuarantine, NativeTypeRefused
 from headgate.plan.materialized_fields import resolve_fields
 from headgate.plan.on_demand_messages import PACKAGE
@@ -29,9 +30,9 @@ from headgate.plan.target_definitions import (
     RowFilter,
 )
 from headgate.schema import types as t
-from headgate.schema.errors import SchemaError
-from headgate.schema.formats.protobuf.write import type_name
-from headgate.schema.names import Found, find, force_quotes
+from headgate.schema.errors import NameClash, SchemaError
+from headgate.schema.formats.protobuf.names import type_name
+from headgate.schema.names import ROOT, Found, field_path, find, force_quotes
 from headgate.schema.render import print_type
 from headgate.schema.values import from_json, to_json
 from headgate.sql import materializations as m
@@ -59,10 +60,23 @@ def plan_on_demand(
             if leaf.native is not None:
                 reason = "a materialization ON DEMAND has no target with types of its own"
                 raise NativeTypeRefused(name, leaf.name, leaf.native, reason, "Leave AS out.")
+    raise_all(_equal_paths(fields))
     resolve = named_types(catalog)
     key = tuple((c.name, t.map_named(c.type, resolve)) for c in relation.columns if c.key)
     on_error = statement.with_options.on_error
     return OnDemandDefinition(name, relation.id, fields, key, on_error, object_comment(relation))
+
+
+def _equal_paths(fields: Fields) -> Iterator[HeadgateError]:
+    """Leaves that flat rows could not tell apart, because a name has dots in it."""
+    seen: dict[str, str] = {}
+    for one in fields:
+        for above, leaf in one.leaves():
+            names = [each.name for each in (*above, leaf)]
+            path = reduce(field_path, names, ROOT)
+            first = seen.setdefault(".".join(names), path)
+            if first != path:
+                yield NameClash(".".join(names), first, path)
 
 
 def check_has_task(entry: Object, action: str) -> None:
@@ -78,6 +92,7 @@ def _check_options(statement: m.CreateMaterialization, name: str) -> None:
     for given, words in (
         (options.nested is not None, "NESTED"),
         (options.adopt, "ADOPT"),
+        (options.delta_updates, "DELTA UPDATES"),
         (options.on_incompatible_schema_change is not None, "ON INCOMPATIBLE SCHEMA CHANGE"),
     ):
         if given:

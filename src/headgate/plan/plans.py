@@ -84,11 +84,11 @@ class ProvisionIndex:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseIndex:
-    """Give up an index that a materialization wrote, and remove it if ``drop`` says so."""
+    """Give up an index that a task wrote, and remove it if ``drop`` says so. ``task`` is the id of the task."""
 
     connection: int
     index: str
-    materialization: str
+    task: int
     drop: bool = False
 
 
@@ -135,6 +135,7 @@ class Outcome(StrEnum):
     IN_STEP = "is brought in step"  # rows of the old query are replaced and deleted by key
     GOES_ON = "goes on from where it is"  # a target without a key keeps what it has
     LEAVES_OUT = "waits for the documentation of"
+    FILLED_ANEW = "is filled anew, as it narrows"
     HALTS = "halts"
 
 

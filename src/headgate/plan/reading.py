@@ -1,17 +1,20 @@
-"""How an object that is read from a topic is read: a source, and a stream or table, which is a source that Headgate owns."""
+"""How an object is read from a topic: a source, and a stream or table, which is a source that Headgate owns. And how rows are
+written to the topic of a stream or table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Literal, TypeAlias
 
 from headgate.catalog.objects import Object
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
+from headgate.plan.definitions import RecordEncoding, SourceColumn
 from headgate.plan.encodings import encodings
 from headgate.plan.errors import ColumnNameTaken
-from headgate.plan.fitting import misfits, shown_fields
+from headgate.plan.fitting import misfits, shown_fields, stands_for
 from headgate.plan.source import (
     METADATA,
     SourcePlan,
@@ -21,9 +24,12 @@ from headgate.plan.source import (
     schema_change_policy,
 )
 from headgate.resolve import stream_errors as errors
-from headgate.resolve.streams import REGISTRY, StreamSide, header_columns, key_side, own_name, value_side
+from headgate.resolve.streams import REGISTRY, StreamSide, header_columns, holds_map, key_side, own_name, value_side
 from headgate.schema import encodings as e, types as t
 from headgate.schema.render import print_type
+from headgate.schema.types import Field, Record
+from headgate.sql import formats as f
+from headgate.sql.registry_formats import PendingId, RegistryFormat, Side
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Create, Kind
 from headgate.sql.streams import AnyStream, CreateStream, CreateStreamAs
@@ -63,11 +69,14 @@ def stream_layout(statement: AnyStream) -> SourcePlan:
     value = e.filling(e.by_format_rules(value) if on_change == "PIN" else value)
     is_table = statement.kind is Kind.TABLE
     keys = [] if key is None else _columns(statement, key_side(statement), key)
+    _check_key(statement, keys)
     keys = [replace(column, key=is_table, nullable=not is_table) for column in keys]
     values = _columns(statement, value_side(statement), value)
     first = len(_columns(statement, value_side(statement), e.without_followed_schemas(value)))
     created = [*keys, *values[:first], *_headers(statement)]
     _check_twice(statement, created)
+    if not created:
+        raise errors.NoFieldInSchema(*own_name(statement))
     taken = {column.name: column.origin for column in created}
     grown = [column for column in values[first:] if column.name not in taken]
     without = [_name_taken(statement, c, taken[c.name]) for c in values[first:] if c.name in taken]
@@ -91,6 +100,8 @@ def _columns(statement: AnyStream, side: StreamSide, encoding: e.Encoding) -> li
     section: d.Section = "key" if side.side == "KEY" else "value"
     place = e.decoded_type(encoding)
     declared = _declared(side)
+    if not declared and isinstance(statement, CreateStreamAs):
+        return []  # a query of key columns alone
     if _is_whole(statement, side, place.type):
         default = ROWKEY if section == "key" else ROWVALUE
         name = declared[0].name if len(declared) == 1 else default
@@ -110,6 +121,15 @@ def _columns(statement: AnyStream, side: StreamSide, encoding: e.Encoding) -> li
     ]  # fmt: skip
 
 
+def _check_key(statement: AnyStream, keys: Sequence[d.SourceColumn]) -> None:
+    """Raises TableWithoutKey for a table whose keys have no fields, and MapInKey for a map."""
+    if not keys and statement.kind is Kind.TABLE:
+        raise errors.TableWithoutKey(*own_name(statement))
+    for column in keys:
+        if holds_map(column.type):
+            raise errors.MapInKey(*own_name(statement), column.name, print_type(column.type))
+
+
 def _declared(side: StreamSide) -> tuple[t.Field, ...]:
     return side.record.fields
 
@@ -121,7 +141,7 @@ def _is_whole(statement: AnyStream, side: StreamSide, type_: t.Type) -> bool:
     if side.side == "VALUE":
         return statement.properties.wrap_single_value is False
     (first, *others) = _declared(side) or (None,)
-    return first is not None and not others and isinstance(first.type, t.Record) and type_.field(first.name) is None
+    return first is not None and not others and stands_for(first, type_)
 
 
 def _check_whole(statement: AnyStream, side: StreamSide, declared: Sequence[t.Field], place: t.Field) -> None:
@@ -136,11 +156,31 @@ def _check_whole(statement: AnyStream, side: StreamSide, declared: Sequence[t.Fi
 
 def check_fit(statement: AnyStream, side: StreamSide, columns: Sequence[t.Field], fields: Sequence[t.Field]) -> None:
     """Raises ColumnsNotInSchema unless the columns are a subset of the fields in their order."""
-    if problems := misfits(columns, fields):
+    problems = misfits(columns, fields)
+    if problems:
+        _check_generated(statement, side, columns, fields)
         schema = "the schema of its subject" if side.schema_id is None else f"schema {side.schema_id}"
         raise errors.ColumnsNotInSchema(
             *own_name(statement), side.word, schema, problems, shown_fields(columns), shown_fields(fields)
         )
+
+
+def _check_generated(
+    statement: AnyStream, side: StreamSide, columns: Sequence[t.Field], fields: Sequence[t.Field]
+) -> None:
+    """Raises TypeNotInFormat for a schema that this statement generates: then the columns differ from it by their types alone."""
+    reads = statement.reads
+    assert reads is not None
+    schemas = f.frozen_schemas(f.format_of(reads.formats, side.side), side.side)
+    if side.schema_id is not None or not schemas or not isinstance(schemas[-1].id, PendingId):
+        return
+    known = {field.name: field for field in fields}
+    for column in columns:
+        field = known.get(column.name)
+        if field is not None and misfits((column,), (field,)):
+            raise errors.TypeNotInFormat(
+                *own_name(statement), side.word, side.format or "", column.name, print_type(column.type), print_type(field.type)
+            )  # fmt: skip
 
 
 def _headers(statement: AnyStream) -> list[d.SourceColumn]:
@@ -169,3 +209,38 @@ def _name_taken(statement: AnyStream, column: d.SourceColumn, other: d.Origin) -
     return ColumnNameTaken(
         name, column.name, describe_origin(column.origin), describe_origin(other), "another name for the column"
     )
+
+
+EncodingName: TypeAlias = Literal["AVRO", "JSON SCHEMA", "PROTOBUF", "JSON", "TEXT", "BYTES", "PRIMITIVE", "DELIMITED"]
+_PLAIN: Mapping[type[f.Format], EncodingName] = {
+    f.JsonInline: "JSON",
+    f.JsonFormat: "JSON",
+    f.TextFormat: "TEXT",
+    f.BytesFormat: "BYTES",
+    f.PrimitiveFormat: "PRIMITIVE",
+    f.CsvFormat: "DELIMITED",
+}
+
+
+def written_sides(statement: AnyStream) -> tuple[RecordEncoding | None, RecordEncoding]:
+    """The encodings of keys and values. None for a stream whose records have no keys."""
+    reads, layout = statement.reads, stream_layout(statement)
+    assert reads is not None
+    keys = [column for column in layout.columns if column.origin.section == "key"]
+    values = [column for column in layout.columns if column.origin.section == "value"]
+    key = None if reads.formats.key is None or not keys else _side(reads.formats.key, "KEY", keys)
+    return key, _side(reads.formats.value, "VALUE", values)
+
+
+def _side(format_: f.Format, side: Side, columns: Sequence[SourceColumn]) -> RecordEncoding:
+    names = tuple(column.name for column in columns)
+    record = Record(tuple(Field(column.name, column.type) for column in columns))
+    whole = len(columns) == 1 and columns[0].origin.name is None
+    if isinstance(format_, RegistryFormat):
+        schema = f.frozen_schemas(format_, side)[-1]
+        return RecordEncoding(
+            format_.kind, names, record, schema.schema, schema.known_id, given=True,
+            references=schema.references, message=format_.message, whole=whole,
+        )  # fmt: skip
+    delimiter = (format_.delimiter if isinstance(format_, f.CsvFormat) else None) or ","
+    return RecordEncoding(_PLAIN[type(format_)], names, record, whole=whole, delimiter=delimiter)

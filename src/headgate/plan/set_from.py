@@ -24,11 +24,12 @@ from headgate.plan.sink_docs import (
     without_frozen_docs,
 )
 from headgate.plan.sink_policies import check_policies, undocumented
-from headgate.resolve.statements import Context, object_id
+from headgate.plan.stored_copies import reads_of_sink
+from headgate.resolve.statements import Context, Ends, object_id
 from headgate.sql.formats import format_of, frozen_schemas
 from headgate.sql.registry_formats import DocOn, Side
 from headgate.sql.sinks import AlterSinkFrom, CreateSink
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 
 Register = tuple[Side, RegisterSchema]
 
@@ -49,19 +50,19 @@ def plan_set_from(statement: AlterSinkFrom, context: Context) -> ChangeCatalog |
         return Skip(statement.words, f'sink "{sink.name}" reads this relation already, and nothing has changed')
     change = _change(catalog, sink, with_schemas_to_register(new, needed, used), needed)
     after = apply(catalog, change)
-    check_loops(after, [sink.id])
+    check_loops(after, [sink.id], context.answers.topics)
     effects = tuple(effect for _, effect in register)
     return ChangeCatalog(
         statement.words, (change,), effects, notices=(*notices, *lost, topic_notice(catalog, sink, old, needed, used))
     )
 
 
-def _over(statement: CreateSink, relation: ObjectName, ends: tuple[int, ...] | None) -> CreateSink:
+def _over(statement: CreateSink, relation: ObjectName, ends: Ends | None) -> CreateSink:
     """The statement with another relation. ``ends`` are those of the new source if the sink begins there. Docs that are
     frozen into the statement, and fields that wait for docs, belong to the old relation."""
     options = statement.with_options
     if ends is not None:
-        options = replace(options, seed_offset=ends)
+        options = replace(options, seed_offset=ends.offsets, seed_batch=ends.batch)
     return replace(without_frozen_docs(statement), relation=relation, with_options=options, pending=())
 
 
@@ -83,7 +84,7 @@ def _change(catalog: Catalog, sink: Object, statement: CreateSink, needed: SinkD
     """The text that the user wrote stays, as for all changes of a sink. Keys are written as ``needed`` says from now on."""
     others = [d for d in sink.dependencies if d.use not in (DependencyKind.READS, DependencyKind.TYPE)]
     types = [Dependency(id_, DependencyKind.TYPE) for id_ in types_named(catalog, statement)]
-    dependencies = (Dependency(needed.relation, DependencyKind.READS), *others, *types)
+    dependencies = (*reads_of_sink(catalog, statement, needed), *others, *types)
     return DefinitionChanged(sink.id, sink.statement, statement, dependencies, sink.columns, sink.growth, None)
 
 
@@ -125,10 +126,16 @@ def _published(catalog: Catalog, statement: CreateSink) -> Mapping[Side, Registe
 
 
 def topic_notice(
-    catalog: Catalog, sink: Object, old: CreateSink, needed: SinkDefinition, used: Sequence[Register]
+    catalog: Catalog,
+    sink: Object,
+    old: CreateSink,
+    needed: SinkDefinition,
+    used: Sequence[Register],
+    owner: Kind = Kind.SINK,
 ) -> str:
-    """What happens to the records of the topic. ``catalog`` has the old relation and the new one."""
-    name = f'sink "{sink.name}"'
+    """What happens to the records of the topic. ``catalog`` has the old relation and the new one. ``owner`` is the kind of
+    object that the notice is about."""
+    name = f'{owner} "{sink.name}"'
     before, after = (_source(catalog, id_) for id_ in (object_id(old.relation), needed.relation))
     in_step = needed.envelope == "UPSERT" and catalog.get(needed.relation).growth is Growth.KEYED
     other_source = before is None or after is None or before.id != after.id

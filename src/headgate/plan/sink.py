@@ -12,13 +12,13 @@ from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
 from headgate.catalog.objects import Column, Growth, Object
 from headgate.errors import joined
-from headgate.plan import errors
+from headgate.plan import sink_errors as errors
 from headgate.plan.chain import Chain, chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
-from headgate.plan.errors import NotSupportedYet
+from headgate.plan.errors import ColumnTwice
 from headgate.plan.latency import choose_latency
-from headgate.plan.publish.given import given_id, given_side, null_notices
+from headgate.plan.publish.given import given_side, is_given, null_notices
 from headgate.plan.publish.schemas import (
     check_bytes,
     check_format_options,
@@ -28,7 +28,6 @@ from headgate.plan.publish.schemas import (
 from headgate.plan.reading import source_layout
 from headgate.plan.relations import fields_without_column, key_columns, key_field_hints
 from headgate.plan.sink_docs import DocumentedTypes, documented_types
-from headgate.plan.sink_option_errors import SinkKeyHoldsMap
 from headgate.plan.sink_options import (
     check_key_options,
     check_over_view,
@@ -40,7 +39,7 @@ from headgate.plan.sink_options import (
     registry_of,
 )
 from headgate.plan.sink_policies import without_pending
-from headgate.plan.stored_copies import with_old_rows
+from headgate.plan.stored_copies import with_old_rows, writes_other_key
 from headgate.resolve.statements import SparkTypes, kafka_server, object_id, topic_name
 from headgate.schema.encodings import AFTER, BEFORE, change_event
 from headgate.schema.formats.avro.published import published
@@ -48,12 +47,22 @@ from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.write import Path, to_avro
 from headgate.schema.types import Record
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import BytesFormat, Format, JsonFormat, PrimitiveFormat, TextFormat, format_of, frozen_schemas
+from headgate.sql.formats import (
+    BytesFormat,
+    CsvFormat,
+    Format,
+    JsonFormat,
+    PrimitiveFormat,
+    TextFormat,
+    format_of,
+    frozen_schemas,
+)
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
 from headgate.sql.registry_formats import RegistryFormat, Side, subject_name
 from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import Kind
 from headgate.text.cursor import Identifier
 
 
@@ -73,8 +82,20 @@ def reused(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...]:
     return tuple(
         (side, subject_name(sink.topic, side), replace(written, id=encoding.schema_id))
         for side, encoding in sides
-        if encoding is not None and encoding.given and (written := encoding.written) is not None
+        if encoding is not None
+        and encoding.given
+        and encoding.schema_id is not None
+        and (written := encoding.written) is not None
     )
+
+
+def single_schema(sink: SinkDefinition, statement: CreateSink) -> tuple[tuple[Side, str, WrittenSchema], ...]:
+    """The schema of a single column that is generated and still to be registered: side, subject and schema."""
+    schemas = frozen_schemas(statement.formats.value, "VALUE")
+    written = sink.value.written
+    if written is None or not any(schema.single and schema.known_id is None for schema in schemas):
+        return ()
+    return (("VALUE", subject_name(sink.topic, "VALUE"), written),)
 
 
 def plan_sink(catalog: Catalog, statement: CreateSink) -> SinkDefinition:
@@ -93,30 +114,40 @@ def with_own_schemas(sink: SinkDefinition, statement: CreateSink) -> SinkDefinit
 
 
 def plan_new_sink(
-    catalog: Catalog, statement: CreateSink, ask: SparkTypes | None = None, *, comments: bool = True
+    catalog: Catalog,
+    statement: CreateSink,
+    ask: SparkTypes | None = None,
+    *,
+    comments: bool = True,
+    owner: Kind = Kind.SINK,
 ) -> tuple[SinkDefinition, tuple[str, ...]]:
     """The sink with the schemas that its relation needs now, and what its creator should know. ``ask`` gives types that only
-    Spark knows. ``comments`` says whether comments of the catalog are docs where the statement has none."""
+    Spark knows. ``comments`` says whether comments of the catalog are docs where the statement has none. ``owner`` is the kind
+    of object that the notices are about: a hidden sink belongs to a stream or table of its name."""
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
     _check_delivery(statement, name)
     check_key_options(statement, name)
-    chain = with_old_rows(catalog, chain_of(catalog, relation.id), statement)
-    check_over_view(chain, statement, name)
+    below = chain_of(catalog, relation.id)
+    keys = _key(catalog, relation, statement)
+    other_key = writes_other_key(catalog, below, statement)
+    chain = with_old_rows(catalog, below, statement)
+    check_over_view(chain, statement, name, is_copy=chain.source is not below.source)
     unstable = chain.unstable()
     if withheld := fields_without_column(relation):
         raise withheld[0]
-    keys = _key(catalog, relation, statement)
     check_format_options(statement.formats)
     _check_rows(relation, name, unstable)
-    old_rows = statement.envelope == "DEBEZIUM" and chain.source.growth is not Growth.APPEND
-    if not old_rows:
+    old_events = statement.envelope == "DEBEZIUM" and chain.source.growth is not Growth.APPEND
+    if not old_events:
         _check_growth(catalog, relation, statement, name)
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":
         _check_deterministic(relation, name, unstable, keys)
-        _check_source_key(catalog, chain.source, relation, name)
-        _check_unique(chain, relation, statement, name, keys)
+        _check_no_map(name, keys)
+        if not other_key:
+            _check_source_key(catalog, chain.source, relation, name)
+            _check_unique(chain, relation, statement, name, keys)
     if statement.formats.key is not None and not keys:
         raise errors.KeyWithoutFormat(name)
     check_quarantine(chain, statement, envelope, name)
@@ -137,10 +168,10 @@ def plan_new_sink(
         statement.kafka.options.compression_type,
         statement.with_options.on_error,
         statement.with_options.delivery,
-        old_rows,
+        old_events or other_key,
     )
     choose_latency(catalog, statement, sink, source_layout(chain.source), chain)
-    return sink, tuple(_notices(relation, statement, sink, unstable))
+    return sink, tuple(_notices(relation, statement, sink, unstable, f'{owner} "{name}"'))
 
 
 def _value(
@@ -170,7 +201,7 @@ def _key(catalog: Catalog, relation: Object, statement: CreateSink) -> list[Colu
     for identifier in statement.key.columns:
         column = _key_column(catalog, relation, Identifier(identifier.name, identifier.quoted))
         if column in columns:
-            raise errors.ColumnTwice(column.name, relation.name)
+            raise ColumnTwice(column.name, relation.name)
         columns.append(column)
     return columns
 
@@ -212,7 +243,11 @@ def _check_source_key(catalog: Catalog, source: Object, relation: Object, name: 
     if source.growth is not Growth.KEYED or relation.growth is not Growth.KEYED:
         return
     if source_key(catalog, relation) != {ColumnRef(source.id, c.id) for c in source.columns if c.key}:
-        raise errors.SinkKeyNotOfSource(name, tuple(key_columns(relation)), source.name, tuple(key_columns(source)))
+        raise _key_not_of_source(name, key_columns(relation), source)
+
+
+def _key_not_of_source(sink: str, key: Sequence[str], source: Object) -> errors.SinkKeyNotOfSource:
+    return errors.SinkKeyNotOfSource(sink, tuple(key), source.kind.value, source.name, tuple(key_columns(source)))
 
 
 def _check_rows(relation: Object, name: str, unstable: Unstable) -> None:
@@ -233,29 +268,29 @@ def _check_deterministic(relation: Object, name: str, unstable: Unstable, keys: 
         raise errors.SinkNotDeterministic(name, relation.kind.value, relation.name, tuple(sorted(used)), columns)
 
 
-def _notices(relation: Object, statement: CreateSink, sink: SinkDefinition, unstable: Unstable) -> Iterator[str]:
+def _notices(
+    relation: Object, statement: CreateSink, sink: SinkDefinition, unstable: Unstable, owner: str
+) -> Iterator[str]:
     for column, functions in zip(relation.columns, unstable.columns, strict=False):
         if clock := sorted(functions & CLOCK):
             yield (
-                f'column "{column.name}" of sink "{sink.name}" is computed by {joined(clock, "and")}: a record has the time at '
+                f'column "{column.name}" of {owner} is computed by {joined(clock, "and")}: a record has the time at '
                 "which it was written, and another one if it is written again after a failure"
             )
     for encoded, section in ((sink.key, "key"), (sink.value, "value")):
         if encoded is not None:
-            yield from null_notices("sink", sink.name, encoded, section)
+            yield from null_notices(owner, encoded, section)
     if relation.growth is Growth.KEYED and sink.envelope == "NONE":
         whole = f'{relation.kind} "{relation.name}"'
-        yield f'sink "{sink.name}" writes every change of {whole} as a record, and no deletes'
+        yield f"{owner} writes every change of {whole} as a record, and no deletes"
     if sink.envelope == "UPSERT" and sink.key is not None and statement.key is not None and not statement.key.enforced:
         key = ", ".join(sink.key.columns)
-        yield f'key ({key}) of sink "{sink.name}" is not enforced: of two rows with the same key the later one replaces the other'
+        yield f"key ({key}) of {owner} is not enforced: of two rows with the same key the later one replaces the other"
 
 
 def _check_unique(chain: Chain, relation: Object, statement: CreateSink, name: str, keys: Sequence[Column]) -> None:
-    """UPSERT needs a key that is unique in the relation, or NOT ENFORCED. Over a keyed source the key must equal the
-    source's key, because a delete carries only the key."""
-    if held := [c.name for c in keys if holds_map(c.type)]:
-        raise SinkKeyHoldsMap(name, held[0])
+    """UPSERT needs a key that is unique in the relation, or NOT ENFORCED. Over a keyed source it must have that key: nobody
+    could tell whether another row has the key of one that is gone."""
     given, enforced = {c.name for c in keys}, statement.key is not None and statement.key.enforced
     known = set(key_columns(relation)) if relation.growth is Growth.KEYED else set()
     deletes, source = chain.source.growth is Growth.KEYED, chain.source
@@ -265,7 +300,12 @@ def _check_unique(chain: Chain, relation: Object, statement: CreateSink, name: s
     if enforced and not unique:
         raise errors.SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(key_columns(relation)), deletes)
     if deletes:
-        raise errors.SinkKeyNotOfSource(name, tuple(c.name for c in keys), source.name, tuple(key_columns(source)))
+        raise _key_not_of_source(name, [c.name for c in keys], source)
+
+
+def _check_no_map(name: str, keys: Sequence[Column]) -> None:
+    if held := [c.name for c in keys if holds_map(c.type)]:
+        raise errors.SinkKeyHoldsMap(name, held[0])
 
 
 def _is_excluded_key(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:
@@ -284,9 +324,10 @@ def _side(
 ) -> RecordEncoding:
     record = types.record(relation, columns)
     names, whole = tuple(c.name for c in columns), types.expanded(record)
-    if isinstance(format_, RegistryFormat) and given_id(format_, side) is not None:
+    if isinstance(format_, RegistryFormat) and is_given(format_, side):
         if as_event:
-            raise NotSupportedYet(f"{side} SCHEMA ID with ENVELOPE DEBEZIUM")
+            event = given_side(format_, side, change_event(whole), sink)
+            return replace(event, columns=names, record=whole, as_event=True)
         return given_side(format_, side, whole, sink)
     match format_:
         case RegistryFormat(kind="AVRO"):
@@ -295,16 +336,18 @@ def _side(
             encoding = json_schema_side(format_, side, record, types.resolve, as_event=as_event)
         case RegistryFormat(kind="PROTOBUF"):
             encoding = protobuf_side(format_, side, whole, as_event=as_event)
-        case JsonFormat():
-            encoding = RecordEncoding("JSON", names, record, as_event=as_event)
+        case JsonFormat(single=single):
+            encoding = RecordEncoding("JSON", names, record, as_event=as_event, whole=single)
         case TextFormat() | BytesFormat():
             if as_event:
                 raise errors.SinkFormatNeedsOneColumn(sink, format_words(format_), side.lower(), 2)
             encoding = _one_column(format_, side, record, sink)
         case PrimitiveFormat():
-            encoding = RecordEncoding("PRIMITIVE", names, record)
+            encoding = RecordEncoding("PRIMITIVE", names, _never_null(record) if side == "VALUE" else record)
+        case CsvFormat(delimiter=delimiter, types=types_) if types_:
+            encoding = RecordEncoding("DELIMITED", names, record, delimiter=delimiter or ",")
         case _:
-            raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
+            raise errors.FormatNotWritten(sink, format_words(format_))
     return replace(encoding, record=types.expanded(encoding.record))
 
 
@@ -316,8 +359,12 @@ def _one_column(format_: TextFormat | BytesFormat, side: Side, record: Record, s
     if word == "BYTES":
         check_bytes(record, sink, side)
     if side == "VALUE":
-        record = replace(record, fields=(replace(record.fields[0], nullable=False),))
+        record = _never_null(record)
     return RecordEncoding(word, (record.fields[0].name,), record)
+
+
+def _never_null(record: Record) -> Record:
+    return replace(record, fields=tuple(replace(field, nullable=False) for field in record.fields))
 
 
 def _avro(

@@ -56,6 +56,7 @@ def plan_doc_changes(catalog: Catalog, entry: Object, statement: AlterSinkDocs) 
     """The sink with other docs. Raises if a doc does not fit the sink, or if a policy requires a doc that would go."""
     old = definition_of(entry, CreateSink)
     _check_format(entry, old, statement)
+    _check_twice(catalog, entry, statement)
     whole, _ = plan_new_sink(catalog, replace(old, pending=()), comments=False)  # a pending field can have a doc too
     new = old
     for change in statement.changes:
@@ -78,6 +79,15 @@ def _check_format(entry: Object, sink: CreateSink, statement: AlterSinkDocs) -> 
     if statement.format not in kinds:
         found = tuple(dict.fromkeys(format_words(each) for each in sink.formats.each()))
         raise errors.DocsOfOtherFormat(entry.name, statement.format, found)
+
+
+def _check_twice(catalog: Catalog, entry: Object, statement: AlterSinkDocs) -> None:
+    """Two docs for one target: the second one would take the place of the first without a word."""
+    targets = [full_target(catalog, each.doc.target) for each in statement.changes if isinstance(each, AddDoc)]
+    meant = [(target.side, doc_key(target)) for target in targets]
+    for at, target in enumerate(targets):
+        if meant[at] in meant[:at]:
+            raise errors.DocTwice(target.sql(), entry.name).at(target.name.span)
 
 
 def _plan(catalog: Catalog, entry: Object, old: CreateSink, new: CreateSink) -> DocChangePlan:

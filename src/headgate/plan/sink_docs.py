@@ -17,7 +17,7 @@ from headgate.catalog.objects import Column, Object
 from headgate.errors import InternalError, similar_names
 from headgate.plan import doc_errors as errors
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
-from headgate.plan.publish.given import given_id
+from headgate.plan.publish.given import is_given
 from headgate.resolve.definitions import spelled
 from headgate.resolve.statements import object_id
 from headgate.schema.names import ROOT, element_path, field_path, print_name, value_path
@@ -248,7 +248,7 @@ def full_target(catalog: Catalog, target: DocTarget) -> DocTarget:
         return replace(target, name=full)
     first, *fields = target.column
     column = owned_column(catalog, owner, ObjectName((*target.name.parts, first), span=target.name.span))
-    names = (column.name, *resolve_fields(column, fields))
+    names = (column.name, *resolve_fields(catalog, column, fields))
     return replace(target, name=full, column=tuple(map(spelled, names)))
 
 
@@ -309,7 +309,7 @@ def doc_lists(formats: Formats) -> Iterator[tuple[RegistryFormat, tuple[Side, ..
     ]  # fmt: skip
     for format_, sides in lists:
         if isinstance(format_, RegistryFormat):
-            generated = tuple(side for side in sides if given_id(format_, side) is None)
+            generated = tuple(side for side in sides if not is_given(format_, side))
             if generated:
                 yield format_, generated
 

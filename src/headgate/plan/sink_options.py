@@ -8,10 +8,9 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import DEFAULT_PATH, resolve_column
 from headgate.catalog.objects import Column, Object
 from headgate.errors import HeadgateError, Span, joined
-from headgate.plan import sink_option_errors as errors
+from headgate.plan import sink_errors as errors
 from headgate.plan.chain import Chain
 from headgate.plan.definitions import AT, ConnectionRef, HeadersColumn, PartitionBy, RecordSide, SinkEnvelope
-from headgate.plan.errors import NotSupportedYet
 from headgate.plan.reading import source_layout
 from headgate.plan.relations import Names, named_types, query_relation, resolve_type_name
 from headgate.resolve.statements import SparkTypes, registry_server
@@ -152,12 +151,13 @@ def _is_header(record: Record) -> bool:
 # what happens to rows that cannot be encoded
 
 
-def check_over_view(chain: Chain, statement: CreateSink, name: str) -> None:
-    """Raises for options that a sink over a materialized view cannot have."""
+def check_over_view(chain: Chain, statement: CreateSink, name: str, *, is_copy: bool) -> None:
+    """Raises for options that a sink over a materialized view cannot have. ``is_copy`` says that the view is a stored copy of the
+    source that the sink reads."""
     if chain.source.kind is not Kind.MATERIALIZED_VIEW:
         return
-    if not statement.with_options.snapshot:
-        raise NotSupportedYet("SNAPSHOT = false of a sink over a materialized view")
+    if not statement.with_options.snapshot and is_copy:
+        raise errors.SnapshotOfCopy(name, chain.source.name)
     if statement.with_options.on_error == "QUARANTINE":
         raise errors.SinkCannotQuarantine(name, "it reads a materialized view, and a row of it is no record")
 

@@ -9,7 +9,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Column, Object, definition_of
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.doc_errors import PolicyViolated
-from headgate.plan.publish.given import given_id
+from headgate.plan.publish.given import is_given
 from headgate.plan.sink_docs import (
     DocSlot,
     FieldPath,
@@ -65,7 +65,7 @@ def undocumented(
     found: list[Undocumented] = []
     for side in SIDES:
         format_ = format_of(statement.formats, side)
-        if isinstance(format_, RegistryFormat) and given_id(format_, side) is None:
+        if isinstance(format_, RegistryFormat) and not is_given(format_, side):
             required = _required(catalog, schema, format_.kind)
             docs = statement_docs(statement.formats, side)
             counted = comments and not ignores_comments(format_)

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from headgate.catalog import changes
-from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import apply
-from headgate.catalog.graph import check_droppable, drop_order, hidden_parts, parts_of, upstream
-from headgate.catalog.names import find, is_name_of, owned_column, parent_and_name, resolve_fields, search_path
+from headgate.catalog.graph import check_droppable, drop_order, hidden_parts, parts_of
+from headgate.catalog.names import find, owned_column, parent_and_name, resolve_fields
 from headgate.catalog.objects import (
     Comment,
     Dependency,
@@ -22,29 +21,26 @@ from headgate.catalog.objects import (
 from headgate.catalog.secrets import SecretSource
 from headgate.plan import plans, streams
 from headgate.plan.chain import check_loops
-from headgate.plan.changes_of import all_of, follow_changes
-from headgate.plan.connections import connection_secrets, plan_alter_connection
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import definition, plan_follow, with_schemas_to_register
-from headgate.plan.insert import plan_insert, plan_insert_query
 from headgate.plan.materialization_changes import plan_backfill, plan_create, plan_set_fields, released_targets
-from headgate.plan.materializations import plan_materialization
 from headgate.plan.new_materialized_views import after_copy, plan_materialized_view
 from headgate.plan.on_demand import check_has_task
 from headgate.plan.plans import ChangeCatalog, Skip
-from headgate.plan.relations import analyse_query, resolved_query
+from headgate.plan.queries import plan_query
+from headgate.plan.relations import resolved_query
 from headgate.plan.rename import rename, rename_column
 from headgate.plan.set_from import plan_set_from
-from headgate.plan.sink import plan_new_sink, plan_sink, reused, subjects
+from headgate.plan.sink import plan_new_sink, reused, subjects
 from headgate.plan.sink_doc_changes import plan_doc_changes, policy_notices
 from headgate.plan.sink_docs import check_docs, check_length, types_named, with_frozen_docs, with_full_names
-from headgate.plan.sink_option_errors import DebeziumNeedsState
+from headgate.plan.sink_errors import DebeziumNeedsState, SinkKeyNotOfSource
 from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.plan.source import check_schema_change, keep_column_ids, plan_source, source_columns
-from headgate.plan.stored_copies import reads_of_sink
-from headgate.plan.streams_as import explain_stream_as, plan_stream_as
+from headgate.plan.stored_copies import copies_left, reads_of_sink
+from headgate.plan.streams_as import plan_stream_as
 from headgate.plan.views import (
     derive_growth,
     plan_replacement,
@@ -53,35 +49,24 @@ from headgate.plan.views import (
     type_definition,
     view_columns,
 )
-from headgate.resolve.statements import Context, find_object, object_id
-from headgate.schema.types import Type
+from headgate.resolve.statements import Context, altered_connection, find_object, object_id
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql import objects, queries as sql_queries, show as sql_show
-from headgate.sql.connections import (
-    AlterConnection,
-    AlterSecret,
-    CreateConnection,
-    CreateSecret,
-    KafkaConnection,
-    ValidateConnection,
-)
+from headgate.sql import objects
+from headgate.sql.connections import AlterConnection, AlterSecret, CreateConnection, CreateSecret, KafkaConnection
 from headgate.sql.materializations import BackfillMaterialization, CreateMaterialization, SetMaterializationFields
 from headgate.sql.objects import DropObject
-from headgate.sql.queries import Select
-from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.options import ChangeOptions, SecretReference, given_options
 from headgate.sql.registry_formats import RegistryFormat, Side
-from headgate.sql.script import parse_statement
 from headgate.sql.sinks import AlterSinkDocs, AlterSinkFrom, AlterSinkPolicy, CreateSink, CreateSinkPolicy
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
-from headgate.sql.statement import Alter, Create, Kind, ObjectName, Query, Statement, print_string
+from headgate.sql.statement import Alter, Create, Kind, ObjectName, Statement
 from headgate.sql.streams import CreateStream, CreateStreamAs
-from headgate.sql.subscribe import Subscribe
 from headgate.sql.views import CreateMaterializedView, CreateView
 
 
 def plan(statement: Statement, context: Context) -> plans.Plan:
     """The plan of a resolved and purified statement."""
-    return _plan_reading(statement, context) or _Planner(context).change(statement)
+    return plan_query(statement, context) or _Planner(context).change(statement)
 
 
 def skip_existing(statement: Statement, context: Context) -> Skip | None:
@@ -113,9 +98,9 @@ class _Planner:
             case AlterSecret():
                 return self._alter_secret(statement)
             case CreateConnection():
-                return self._create(statement, dependencies=connection_secrets(statement))
+                return self._create(statement, dependencies=_secrets(statement))
             case AlterConnection():
-                return _missing(statement) or plan_alter_connection(statement, self.context)
+                return _missing(statement) or _alter_connection(statement, self.context)
             case objects.CreateType():
                 return self._type(statement)
             case CreateSource():
@@ -125,7 +110,7 @@ class _Planner:
             case CreateStream():
                 return streams.plan_stream(statement, self.context, self._object)
             case CreateStreamAs():
-                return plan_stream_as(statement, self.context, self.types)
+                return plan_stream_as(statement, self.context, self.context.types_of)
             case CreateMaterializedView():
                 return plan_materialized_view(statement, self.context)
             case CreateSink():
@@ -151,7 +136,7 @@ class _Planner:
             case objects.ChangeTaskState():
                 return self._task_state(statement)
             case AlterSinkFrom():
-                return _missing(statement) or plan_set_from(statement, self.context)
+                return _missing(statement) or self._set_from(statement)
             case AcceptSchemaChange():
                 return self._accept(statement)
             case RenameColumn():
@@ -205,32 +190,29 @@ class _Planner:
 
     def _view(self, statement: CreateView) -> ChangeCatalog:
         analysed, needs = query_dependencies(self.catalog, self.path, statement.query)
-        columns = view_columns(analysed, statement.columns, statement.name.parts[-1].name, self.types(analysed))
+        columns = view_columns(
+            analysed, statement.columns, statement.name.parts[-1].name, self.context.types_of(analysed)
+        )
         growth, columns = derive_growth(self.catalog, analysed, columns)
         old = find(self.catalog, self.path, statement.name, Kind.VIEW) if statement.or_replace else None
         query = resolved_query(self.catalog, self.path, statement.query, analysed)
-        statement = replace(statement, query=query)
+        confirmed = statement.with_options.confirm
+        statement = replace(statement, query=query, with_options=ChangeOptions())
         if old is not None:
             columns = keep_column_ids(old, columns)
-            change = changes.DefinitionChanged(old.id, self.context.text, statement, needs, columns, growth)
-            made = plan_replacement(self.catalog, change)
+            change = changes.DefinitionChanged(old.id, self.context.text, statement, needs, columns, growth, fills=True)
+            made = plan_replacement(self.catalog, change, self.context.answers.topics, confirmed=confirmed)
             notices = tuple(replacement_notices(self.catalog, made.consequences))
             return ChangeCatalog(
                 "CREATE OR REPLACE VIEW", made.changes, consequences=made.consequences, notices=notices
             )
         return self._create(statement, columns=columns, growth=growth, dependencies=needs)
 
-    def types(self, analysed: AnalysedQuery) -> Sequence[Type]:
-        """The types of all columns, if Spark must be asked for one of them."""
-        if all(column.type is not None for column in analysed.columns):
-            return ()
-        return self.context.answers.types(self.catalog, analysed)
-
     def _sink(self, statement: CreateSink) -> ChangeCatalog:
         statement = with_full_names(self.catalog, statement)
         try:
             sink, notices = plan_new_sink(self.catalog, statement, self.context.answers.types)
-        except DebeziumNeedsState as needed:
+        except (DebeziumNeedsState, SinkKeyNotOfSource) as needed:
             if needed.source_id is None:
                 raise
             source = self.catalog.get(needed.source_id)
@@ -247,7 +229,7 @@ class _Planner:
         types = (Dependency(id_, DependencyKind.TYPE) for id_ in types_named(self.catalog, statement))
         needs = (*reads_of_sink(self.catalog, statement, sink), *self._connections(statement), *types)
         made = self._object(frozen, dependencies=needs)
-        check_loops(apply(self.catalog, changes.ObjectCreated(made)), [made.id])
+        check_loops(apply(self.catalog, changes.ObjectCreated(made)), [made.id], self.context.answers.topics)
         effects: list[plans.Effect] = [_new_topic(statement, sink)]
         effects += [
             plans.ReuseSchema(sink.registry(SIDES[side]), subject, schema) for side, subject, schema in reused(sink)
@@ -257,6 +239,21 @@ class _Planner:
                 effects.append(plans.SetCompatibility(effect.connection, effect.subject, level))
             effects.append(effect)
         return ChangeCatalog("CREATE SINK", (changes.ObjectCreated(made),), tuple(effects), notices=notices)
+
+    def _set_from(self, statement: AlterSinkFrom) -> ChangeCatalog | Skip:
+        try:
+            return plan_set_from(statement, self.context)
+        except (DebeziumNeedsState, SinkKeyNotOfSource) as needed:
+            if needed.source_id is None:
+                raise
+            source = self.catalog.get(needed.source_id)
+
+        def rest(there: Context) -> ChangeCatalog:
+            planned = plan_set_from(statement, there)
+            assert isinstance(planned, ChangeCatalog), "a sink that needs a copy does not read this relation yet"
+            return planned
+
+        return after_copy(statement, self.context, source, rest)
 
     def _sink_docs(self, statement: AlterSinkDocs) -> ChangeCatalog | Skip:
         if missing := _missing(statement):
@@ -289,7 +286,7 @@ class _Planner:
         if statement.kind is not None:
             return ChangeCatalog(statement.words, (changes.CommentSet(owner.id, None, text),))
         column = owned_column(self.catalog, owner, statement.name)
-        path = resolve_fields(column, statement.fields)
+        path = resolve_fields(self.catalog, column, statement.fields)
         return ChangeCatalog(statement.words, (changes.CommentSet(owner.id, column.id, text, path),))
 
     def _named(self, name: ObjectName) -> Object:
@@ -305,9 +302,11 @@ class _Planner:
         else:
             check_droppable(self.catalog, target.id)
             order = (target,)
+        ids = dict.fromkeys([o.id for o in order] + [part.id for o in order for part in parts_of(self.catalog, o)])
+        order = (*order, *copies_left(self.catalog, ids))
         shown = [o for o in order if o.id not in {target.id, *hidden_parts(self.catalog)}]
         notices = tuple(f'{o.kind} "{self.catalog.display_name(o.id)}" is dropped too' for o in shown)
-        ids = dict.fromkeys([o.id for o in order] + [part.id for o in order for part in parts_of(self.catalog, o)])
+        ids |= dict.fromkeys(o.id for o in order)
         released = released_targets(order, drop=statement.drop_target)
         return ChangeCatalog(tag, tuple(map(changes.ObjectDropped, ids)), (*effects, *released), notices=notices)
 
@@ -393,102 +392,16 @@ def _level(statement: CreateSink, side: Side) -> CompatibilityLevel | None:
     return None
 
 
-# statements that change nothing in the catalog
+def _secrets(connection: CreateConnection) -> tuple[Dependency, ...]:
+    """The secrets that a connection uses."""
+    values = [value for _, value in given_options(connection.options)]
+    ids = [object_id(value.name) for value in values if isinstance(value, SecretReference)]
+    return tuple(Dependency(id_, DependencyKind.SECRET) for id_ in dict.fromkeys(ids))
 
 
-def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
-    """The plan of the statement, None if it is one that changes the catalog."""
-    catalog, path = context.catalog, context.path
-    match statement:
-        case Select():
-            return _select(statement, context)
-        case sql_queries.InsertValues():
-            return plan_insert(catalog, statement)
-        case sql_queries.InsertQuery():
-            analysed = analyse_query(catalog, path, statement.query)
-            return plan_insert_query(catalog, statement, _analysed(statement.query, context), analysed)
-        case Subscribe():
-            query = _analysed(all_of(statement.relation), context)
-            return follow_changes(catalog, query, snapshot=statement.with_options.snapshot)
-        case sql_queries.SetSearchPath():
-            return plans.SetSearchPath(search_path(catalog, path, statement.path))
-        case sql_show.ReplayQuarantine():
-            return plans.ReplayQuarantine(_tasks_to_replay(object_id(statement.name), catalog))
-        case ValidateConnection():
-            return plans.CheckConnection(object_id(statement.name))
-        case sql_show.ShowObjects(what="QUARANTINE"):
-            return _select(_quarantine_query(statement, context), context)
-        case (
-            sql_show.ShowObjects()
-            | sql_show.ShowCreate()
-            | sql_show.ShowLineage()
-            | sql_queries.ShowSearchPath()
-            | sql_show.Describe()
-        ):
-            return plans.Show(statement)
-        case sql_show.Explain(statement=Select() | CreateView() | CreateMaterializedView() as explained):
-            resolved = replace(explained, query=_analysed(explained.query, context))
-            return plans.Show(replace(statement, statement=resolved))
-        case sql_show.Explain(statement=CreateSink() as explained):
-            plan_sink(catalog, explained)  # raises now if it cannot be made
-            return plans.Show(statement)
-        case sql_show.Explain(statement=CreateMaterialization() as explained):
-            plan_materialization(catalog, explained)  # raises now if it cannot be made
-            return plans.Show(statement)
-        case sql_show.Explain(statement=CreateStreamAs() as explained):
-            return explain_stream_as(explained, context, _Planner(context).types)
-        case sql_show.ExplainObject(kind=Kind.SINK | Kind.MATERIALIZATION | Kind.MATERIALIZED_VIEW):
-            return plans.Show(statement)
-        case sql_show.ExplainObject(kind=Kind.STREAM | Kind.TABLE):
-            return plans.Show(statement)
-        case sql_show.Explain() | sql_show.ExplainObject():
-            raise NotSupportedYet("EXPLAIN of this statement")
-        case sql_show.ExplainSchema():
-            return _explain_schema(statement, catalog)
-        case _:
-            return None
-
-
-def _select(statement: Select, context: Context) -> plans.RunQuery | plans.FollowChanges:
-    query = _analysed(statement.query, context)
-    return (
-        follow_changes(context.catalog, query, limit=statement.limit)
-        if statement.emit_changes
-        else plans.RunQuery(query)
-    )
-
-
-def _quarantine_query(statement: sql_show.ShowObjects, context: Context) -> Select:
-    """SHOW QUARANTINE as a query: bad records may be in the warehouse, and may be many."""
-    text = "SELECT * FROM headgate_catalog.quarantine"
-    if (subject := statement.subject) is not None:
-        shown = map(context.catalog.display_name, context.catalog.objects)
-        names = ", ".join(print_string(name) for name in shown if is_name_of(subject, name)) or "NULL"
-        text += f" WHERE object IN ({names}) OR task IN ({names})"
-    query = parse_statement(f"{text} ORDER BY task, topic, partition, offset")
-    assert isinstance(query, Select)
-    return query
-
-
-def _analysed(query: Query, context: Context) -> Query:
-    """The query with the ids of what it names. Raises now if it is wrong, before anything of the script is done."""
-    analysed = analyse_query(context.catalog, context.path, query)
-    return resolved_query(context.catalog, context.path, query, analysed)
-
-
-def _explain_schema(statement: sql_show.ExplainSchema, catalog: Catalog) -> plans.Show:
-    if not isinstance(statement.sink, CreateSink):
-        return plans.Show(statement)
-    sink = with_full_names(catalog, statement.sink)
-    check_docs(catalog, sink, plan_sink(catalog, sink))  # raises now if it cannot be made
-    return plans.Show(replace(statement, sink=sink))
-
-
-def _tasks_to_replay(id_: int, catalog: Catalog) -> tuple[int, ...]:
-    """The task of this id, or all tasks over the source of this id that can send records through again."""
-    if id_ in catalog.desired:
-        return (id_,)
-    found = catalog.get(id_)
-    check_has_task(found, "REPLAY QUARANTINE")
-    tasks = (task for task in sorted(catalog.desired) if catalog.get(task).kind is not Kind.MATERIALIZED_VIEW)
-    return tuple(task for task in tasks if found in upstream(catalog, task))
+def _alter_connection(statement: AlterConnection, context: Context) -> ChangeCatalog:
+    """ALTER CONNECTION. Every task that uses the connection is started anew with it."""
+    entry = context.catalog.get(object_id(statement.name))
+    altered = altered_connection(context.catalog, statement)
+    change = replace(definition(entry, altered, entry.columns), dependencies=_secrets(altered))
+    return ChangeCatalog(statement.words, (change,))

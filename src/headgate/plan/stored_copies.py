@@ -6,16 +6,18 @@ none. All views over the source share it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, count
 
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.names import resolve_column
 from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
-from headgate.plan.chain import Chain, chain_of, valid_query
+from headgate.plan.chain import Chain, chain_of, source_key, valid_query
 from headgate.plan.definitions import SinkDefinition, spark_name
-from headgate.plan.sink_option_errors import DebeziumNeedsState
+from headgate.plan.relations import key_columns
+from headgate.plan.sink_errors import DebeziumNeedsState, SinkKeyNotOfSource
 from headgate.resolve.statements import object_id
 from headgate.resolve.streams import READ_KINDS
 from headgate.schema.names import print_name
@@ -26,6 +28,7 @@ from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 from headgate.sql.views import CreateMaterializedView
+from headgate.text.cursor import Identifier
 
 
 def copies_among(catalog: Catalog, ids: Iterable[int]) -> dict[int, Object]:
@@ -59,16 +62,43 @@ def _copied_source(catalog: Catalog, view: Object) -> int | None:
 
 
 def with_old_rows(catalog: Catalog, chain: Chain, statement: CreateSink) -> Chain:
-    """The chain of a sink that writes change events, over a stored copy if its source does not keep the old rows. Raises
-    DebeziumNeedsState if there is none."""
+    """The chain of a sink that needs old rows, over a stored copy if its source does not keep them. Raises DebeziumNeedsState
+    or SinkKeyNotOfSource if there is none."""
     source = chain.source
-    if statement.envelope != "DEBEZIUM" or source.kind not in READ_KINDS or source.growth is not Growth.KEYED:
+    other_key = writes_other_key(catalog, chain, statement)
+    if source.kind not in READ_KINDS or source.growth is not Growth.KEYED:
+        return chain
+    if statement.envelope != "DEBEZIUM" and not other_key:
         return chain
     copy = copies_among(catalog, catalog.objects).get(source.id)
-    if copy is None:
-        relation = catalog.get(object_id(statement.relation))
-        raise DebeziumNeedsState(statement.name.parts[-1].name, relation.kind.value, relation.name, source.id)
-    return replace(chain, source=copy)
+    if copy is not None:
+        return replace(chain, source=copy)
+    relation, name = catalog.get(object_id(statement.relation)), statement.name.parts[-1].name
+    if other_key:
+        written, known = tuple(sink_key(catalog, relation, statement)), tuple(key_columns(source))
+        raise SinkKeyNotOfSource(name, written, source.kind.value, source.name, known, source.id)
+    raise DebeziumNeedsState(name, relation.kind.value, relation.name, source.id)
+
+
+def writes_other_key(catalog: Catalog, chain: Chain, statement: CreateSink) -> bool:
+    """Whether a sink writes the newest row of each key, and its key is unique but another one than that of its source: it has
+    more columns, or its relation has several rows for a key of the source. Old rows then tell which keys are gone."""
+    relation, source = catalog.get(object_id(statement.relation)), chain.source
+    if (
+        statement.envelope not in (None, "UPSERT")
+        or Growth.KEYED is not relation.growth
+        or Growth.APPEND is source.growth
+    ):
+        return False
+    written, known = set(sink_key(catalog, relation, statement)), set(key_columns(relation))
+    of_source = {ColumnRef(source.id, column.id) for column in source.columns if column.key}
+    return known <= written and (written != known or source_key(catalog, relation) != of_source)
+
+
+def sink_key(catalog: Catalog, relation: Object, statement: CreateSink) -> list[str]:
+    """The columns of the sink's key. Raises UnknownColumn."""
+    columns = () if statement.key is None else statement.key.columns
+    return [resolve_column(catalog, relation, Identifier(each.name, each.quoted)).name for each in columns]
 
 
 def reads_of_sink(catalog: Catalog, statement: CreateSink, sink: SinkDefinition) -> tuple[Dependency, ...]:
@@ -89,6 +119,23 @@ def over_copies(tree: n.Node, copies: Mapping[int, Object]) -> n.Node:
             return tree
         return replace(tree, relation=n.RelationName(copy.name, copy.id), spark_name=spark_name(copy.id))
     return with_inputs(tree, [over_copies(each, copies) for each in n.inputs_of(tree)])
+
+
+def made_copy(view: Object, source: Object) -> Object:
+    """A copy as an object that the planner makes."""
+    reads, copies = Dependency(source.id), Dependency(source.id, DependencyKind.COPIES)
+    return replace(view, dependencies=tuple(copies if each == reads else each for each in view.dependencies))
+
+
+def copies_left(catalog: Catalog, dropped: Collection[int]) -> tuple[Object, ...]:
+    """The copies that the planner made for objects that are dropped, and that nothing else uses."""
+    used = dict.fromkeys(need.on for id_ in dropped for need in catalog.get(id_).dependencies)
+    return tuple(catalog.get(id_) for id_ in used if id_ not in dropped and _is_left(catalog, id_, dropped))
+
+
+def _is_left(catalog: Catalog, id_: int, dropped: Collection[int]) -> bool:
+    is_made = any(need.use is DependencyKind.COPIES for need in catalog.get(id_).dependencies)
+    return is_made and all(user in dropped for user in catalog.users.get(id_, ()))
 
 
 def copy_statement(catalog: Catalog, source: Object) -> CreateMaterializedView:

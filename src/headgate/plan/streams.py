@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from headgate.catalog import changes
@@ -16,10 +16,9 @@ from headgate.plan import plans
 from headgate.plan.definitions import ConnectionRef
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.publish import given
-from headgate.plan.reading import stream_layout
+from headgate.plan.reading import stream_layout, written_sides
 from headgate.plan.source import SourcePlan, keep_column_ids, source_columns
 from headgate.plan.views import plan_replacement
-from headgate.plan.writing import written_sides
 from headgate.resolve import stream_errors as errors
 from headgate.resolve.statements import Context, kafka_server, object_id, registry_server, topic_name
 from headgate.resolve.streams import READ_KINDS, StreamSide, key_side, own_name, read_statement, value_side
@@ -46,11 +45,6 @@ def refuse_later_features(statement: AnyStream) -> None:
     """Raises for properties that the grammar has and no stream supports yet, so that none is ignored silently."""
     if statement.properties.timestamp is not None:
         raise NotSupportedYet("the property timestamp")
-    for side in (key_side(statement), value_side(statement)):
-        if side.format == "delimited":
-            for column in side.columns:
-                if not isinstance(column.type, t.Text):
-                    raise NotSupportedYet("a column of the format delimited that is not text")
 
 
 def with_schemas(statement: CreateStream) -> CreateStream:
@@ -77,22 +71,19 @@ def generated(statement: AnyStream, side: StreamSide) -> str:
     match side.format:
         case "avro":
             made = to_avro(whole, name=name, null_defaults=True)
-            if made.renames:
-                path = next(iter(made.renames))
-                raise errors.FormatCannotHold(
-                    *own_name(statement),
-                    side.word,
-                    "avro",
-                    ".".join(path),
-                    "any type",
-                    ("names of letters, digits and _",),
-                )
+            check_names(statement, made.renames)
             return json.dumps(made.json, ensure_ascii=False)
         case "json_sr":
             return json.dumps(to_json_schema(whole), ensure_ascii=False)
         case _:
             package, _, last = name.rpartition(".")
             return print_proto(to_protobuf(record, name=last, package=package))
+
+
+def check_names(statement: AnyStream, renames: Collection[tuple[str, ...]]) -> None:
+    """Raises NameNotInFormat if a generated Avro schema calls a field otherwise than its column."""
+    for path in renames:
+        raise errors.NameNotInFormat(*own_name(statement), ".".join(path))
 
 
 # effects
@@ -193,10 +184,11 @@ def replacing(tag: str) -> str:
 def null_notices(statement: AnyStream) -> Iterator[str]:
     """Which fields of the schemas take no null, and which write their default instead."""
     key, value = written_sides(statement)
-    who = own_name(statement)
+    kind, name = own_name(statement)
+    whole = f'{kind} "{name}"'
     if key is not None:
-        yield from given.null_notices(*who, key, "key")
-    yield from given.null_notices(*who, value, "value")
+        yield from given.null_notices(whole, key, "key")
+    yield from given.null_notices(whole, value, "value")
 
 
 def message_notices(statement: AnyStream) -> Iterator[str]:
@@ -257,7 +249,7 @@ def plan_stream(statement: CreateStream, context: Context, make: Callable[..., O
     tag, notices, outside = statement.words, (*null_notices(statement), *message_notices(statement)), effects(statement)
     if old is not None:
         change = redefined(old, context.text, statement, needs, columns)
-        done = plan_replacement(context.catalog, change)
+        done = plan_replacement(context.catalog, change, context.answers.topics)
         dropped = (changes.ObjectDropped(part.id) for part in parts_of(context.catalog, old))
         return plans.ChangeCatalog(
             replacing(tag), (*done.changes, *dropped), outside, done.consequences, notices=notices

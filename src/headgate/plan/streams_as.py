@@ -8,7 +8,7 @@ a schema change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
@@ -20,59 +20,48 @@ from headgate.errors import HeadgateError
 from headgate.plan import plans, streams
 from headgate.plan.chain import chain_of, check_loops, valid_query
 from headgate.plan.definitions import SinkDefinition
-from headgate.plan.errors import NotSupportedYet
+from headgate.plan.errors import ViewNotRowByRow
 from headgate.plan.impact import with_schemas_to_register
 from headgate.plan.new_materialized_views import plan_materialized_view
 from headgate.plan.partition_by import partition_columns
 from headgate.plan.reading import ROWKEY, layout_of, stream_layout
 from headgate.plan.relations import named_types, query_relation, relations_read, resolved_query
 from headgate.plan.set_from import topic_notice
-from headgate.plan.sink import plan_new_sink, reused, subjects
+from headgate.plan.sink import plan_new_sink, reused, single_schema, subjects
 from headgate.plan.sink_docs import check_docs, types_named, with_frozen_docs, with_full_names
 from headgate.plan.sink_options import SIDES
 from headgate.plan.sink_policies import check_policies, undocumented
 from headgate.plan.source import source_columns
+from headgate.plan.stream_formats import (
+    check_sides,
+    read_formats,
+    with_formats,
+    with_single_schema,
+    write_formats,
+)
 from headgate.plan.views import derive_growth, plan_replacement, query_dependencies, view_columns
 from headgate.resolve import stream_errors as errors
-from headgate.resolve.statements import Context, TakenSchema, resolve_names
+from headgate.resolve.statements import Context, resolve_names
 from headgate.resolve.streams import (
-    FORMAT_NAMES,
     READ_KINDS,
-    REGISTRY,
-    StreamSide,
     check_properties,
-    check_side,
     connection_name,
-    key_side,
     own_name,
-    read_format,
-    read_statement,
     source_over,
     topic_of,
-    value_side,
 )
 from headgate.schema.names import force_quotes
-from headgate.schema.types import Bigint, Bytes, Integer, Text, Type
-from headgate.schema.written import SchemaFormat
+from headgate.schema.types import Type
 from headgate.sql.connections import KafkaConnection, WriteOptions
 from headgate.sql.errors import UnknownColumn
-from headgate.sql.formats import (
-    BytesFormat,
-    Format,
-    Formats,
-    JsonFormat,
-    JsonInline,
-    PrimitiveFormat,
-    TextFormat,
-)
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
-from headgate.sql.registry_formats import FrozenSchema, PendingId, RegistryFormat, Side, WriteFormatOptions
+from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.show import ExplainObject
 from headgate.sql.sinks import CreateSink, SinkKey, SinkOptions
 from headgate.sql.statement import Expression, Kind, ObjectName, Query
-from headgate.sql.streams import CreateStreamAs, StreamColumn, StreamFormat
+from headgate.sql.streams import CreateStreamAs, StreamColumn
 from headgate.sql.views import CreateMaterializedView, CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import tokenize
@@ -144,7 +133,7 @@ class _StreamPlanner:
             statement.kind, self.name, statement, needs, source_columns(layout), streams.growth_of(statement),
             Comment(imported=layout.doc),
         )  # fmt: skip
-        check_loops(self.catalog, [part])
+        check_loops(self.catalog, [part], self.context.answers.topics)
         return plans.ChangeCatalog(statement.words, tuple(self.made), outside, notices=self._notices(sink))
 
     def _name(self) -> None:
@@ -164,7 +153,9 @@ class _StreamPlanner:
             return self._add(Kind.SINK, self.name, sink.statement, needs).id
         old = self.parts[0]
         assert isinstance(old.definition, CreateSink)
-        self.more += (topic_notice(self.catalog, old, old.definition, sink.planned, sink.register),)
+        self.more += (
+            topic_notice(self.catalog, old, old.definition, sink.planned, sink.register, self.statement.kind),
+        )
         change = DefinitionChanged(old.id, self.context.text, sink.statement, needs, (), None)
         self.made.append(change)
         self.catalog = apply(self.catalog, change)
@@ -175,9 +166,9 @@ class _StreamPlanner:
     ) -> plans.ChangeCatalog:
         """The stream with its new parts, everything that reads it, and the end of its old views."""
         change = streams.redefined(old, self.context.text, statement, needs, columns)
-        made = plan_replacement(self.catalog, change)
+        made = plan_replacement(self.catalog, change, self.context.answers.topics)
         after = apply(self.catalog, *made.changes)
-        check_loops(after, [needs[0].on])
+        check_loops(after, [needs[0].on], self.context.answers.topics)
         kept = {part.id for part in parts_of(after, after.get(old.id))}
         dropped = (ObjectDropped(part.id) for part in self.parts if part.id not in kept)
         return plans.ChangeCatalog(
@@ -211,7 +202,7 @@ class _StreamPlanner:
         self._check_growth(view)
         try:
             chain_of(self.catalog, view.id)
-        except NotSupportedYet:
+        except ViewNotRowByRow:
             view = self._materialized_view()
         assert isinstance(view.definition, CreateView | CreateMaterializedView)
         self.query = view.definition.query
@@ -305,26 +296,10 @@ class _StreamPlanner:
             StreamColumn(Identifier(name, quoted=True), type_, role if name in keys else None)  # type: ignore[arg-type]
             for name, type_ in types.items()
         )
-        given = self.statement.properties
-        key, value = (None, None) if source is None else _formats_of(source)
-        if given.format is None:
-            value_format = given.value_format or value
-            key_format = given.key_format or (key if keys else None)
-            given = replace(given, value_format=value_format, key_format=key_format)
-        statement = replace(self.statement, query=self.query, projection=columns, settled=given)
-        self._check_sides(statement, keys)
+        settled = with_formats(self.statement.properties, source, keys)
+        statement = replace(self.statement, query=self.query, projection=columns, settled=settled)
+        check_sides(statement, keys)
         return statement
-
-    def _check_sides(self, statement: CreateStreamAs, keys: Sequence[str]) -> None:
-        if statement.properties.key_schema_id is not None and not keys:
-            raise errors.StreamWithoutKey(*self.who)
-        for side in (key_side(statement), value_side(statement)):
-            check_side(statement, side)
-            if side.format is None and (side.side == "VALUE" or keys):
-                raise errors.StreamFormatMissing(*self.who, side.word)
-        whole = statement.properties.wrap_single_value is False
-        if whole and statement.properties.value_schema_id is None:
-            raise NotSupportedYet("wrap_single_value = false with AS and without value_schema_id")
 
     def _key_names(self, view: Object, source: Object | None) -> tuple[str, ...]:
         """The key columns: those of a table, those of PARTITION BY, or those that come from the key of the source."""
@@ -369,7 +344,7 @@ class _StreamPlanner:
                     topic_replication_factor=given.replicas, topic_config=config,
                 ),
             ),
-            formats=self._write_formats(statement, bool(keys)),
+            formats=write_formats(statement, keys, self.context.answers.schemas),
             key=SinkKey(tuple(Identifier(name, quoted=True) for name in keys)) if keys else None,
             envelope="UPSERT" if statement.kind is Kind.TABLE else "NONE",
             with_options=SinkOptions(
@@ -377,106 +352,33 @@ class _StreamPlanner:
                 on_error={"halt": "HALT", "quarantine": "QUARANTINE", "skip": "SKIP"}[given.on_error],  # type: ignore[arg-type]
             ),
         )  # fmt: skip
-        sink = with_full_names(catalog, resolve_names(made, catalog, self.context.path))
+        sink = with_single_schema(with_full_names(catalog, resolve_names(made, catalog, self.context.path)), statement)
         try:
-            planned, notices = plan_new_sink(catalog, sink, self.context.answers.types)
+            planned, notices = plan_new_sink(catalog, sink, self.context.answers.types, owner=statement.kind)
         except errors.ColumnsNotInSchema as wrong:
             raise errors.ColumnsNotInSchema(
                 *self.who, wrong.side, wrong.schema, wrong.problems, wrong.columns, wrong.fields
             ) from None
+        for encoded in filter(None, (planned.key, planned.value)):
+            streams.check_names(self.statement, [path for path, _ in encoded.renames])
         check_docs(catalog, sink, planned)
         check_policies(planned.name, undocumented(catalog, self.schema, sink, planned, comments=True))
         sink = with_frozen_docs(catalog, sink, planned)
-        register = tuple(
-            (side, plans.RegisterSchema(planned.registry(SIDES[side]), subject, schema))
-            for side, subject, schema in subjects(planned)
-        )
-        return _Sink(with_schemas_to_register(sink, planned, register), planned, register, notices)
-
-    def _write_formats(self, statement: CreateStreamAs, has_key: bool) -> Formats:
-        key, value = key_side(statement), value_side(statement)
-        return Formats(self._write_format(statement, value), self._write_format(statement, key) if has_key else None)
-
-    def _write_format(self, statement: CreateStreamAs, side: StreamSide) -> Format:
-        match side.format:
-            case "avro" | "protobuf" | "json_sr":
-                return self._registry_format(statement, side)
-            case "json":
-                return JsonFormat()
-            case "kafka":
-                return self._primitive(side)
-            case _:
-                raise NotSupportedYet(f"the format {side.format} with AS")
-
-    def _primitive(self, side: StreamSide) -> Format:
-        if len(side.columns) != 1:
-            raise errors.FormatOfOneColumn(*self.who, side.word, "kafka", len(side.columns))
-        column = side.columns[0]
-        match column.type:
-            case Text():
-                return TextFormat()
-            case Bytes():
-                return BytesFormat()
-            case Integer():
-                return PrimitiveFormat("integer")
-            case Bigint():
-                return PrimitiveFormat("bigint")
-            case _:
-                raise NotSupportedYet("the format kafka with AS for other columns than text, bytes, integer and bigint")
-
-    def _registry_format(self, statement: CreateStreamAs, side: StreamSide) -> RegistryFormat:
-        given = statement.properties
-        names = [s.full_name for s in (key_side(statement), value_side(statement)) if s.schema_id is None]
-        # As in the schemas of declared columns: a column that OR REPLACE adds then fits earlier versions of the subject.
-        options = WriteFormatOptions(null_defaults=side.format == "avro" and side.schema_id is None)
-        full = (side.full_name or streams.RECORD_NAMES[side.side]) if any(names) and side.schema_id is None else None
-        if side.side == "KEY":
-            options = replace(options, key_schema_id=side.schema_id, avro_key_fullname=full)
-        else:
-            options = replace(options, value_schema_id=side.schema_id, avro_value_fullname=full)
-        assert side.format is not None
-        message = side.full_name if side.format == "protobuf" and side.schema_id is not None else None
-        registry = connection_name(given.registry, "registry")
-        return RegistryFormat(
-            REGISTRY[side.format], registry, options, frozen=self._given(statement, side), message=message
-        )
-
-    def _given(self, statement: CreateStreamAs, side: StreamSide) -> tuple[FrozenSchema, ...]:
-        """The schema of the given id, as the registry returned it."""
-        found: TakenSchema | None = next((s for s in self.context.answers.schemas if s[0] == side.side), None)
-        if side.schema_id is None or found is None:
-            return ()
-        assert side.format is not None
-        schema, wanted = found[1], SchemaFormat.from_words(REGISTRY[side.format])
-        if schema.format is not wanted:
-            raise errors.SchemaIdOfOtherFormat(
-                *self.who,
-                side.word,
-                side.schema_id,
-                schema.format.words,
-                wanted.words,
-                FORMAT_NAMES[schema.format.words],
+        generated, single = (
+            tuple(
+                (side, plans.RegisterSchema(planned.registry(SIDES[side]), subject, schema))
+                for side, subject, schema in of
             )
-        return (FrozenSchema(side.side, side.schema_id, schema.text, schema.references),)
+            for of in (subjects(planned), single_schema(planned, sink))
+        )
+        frozen = with_schemas_to_register(sink, planned, generated)
+        return _Sink(frozen, planned, (*generated, *single), notices)
 
     # reading, and what must be done
 
     def _with_reading(self, statement: CreateStreamAs, sink: _Sink) -> CreateStreamAs:
         """The statement with the source that it is read as: with the schemas that are written."""
-        pending: Mapping[Side, PendingId] = {side: effect.id for side, effect in sink.register}
-
-        def reading(side: StreamSide) -> Format:
-            format_ = read_format(statement, side)
-            encoded = sink.planned.key if side.side == "KEY" else sink.planned.value
-            if not isinstance(format_, RegistryFormat) or encoded is None or encoded.schema is None:
-                return format_
-            id_ = pending.get(side.side, encoded.schema_id)
-            assert id_ is not None
-            schema = FrozenSchema(side.side, id_, encoded.schema, encoded.references)
-            return replace(format_, frozen=(schema,))
-
-        key = key_side(statement)
-        formats = Formats(reading(value_side(statement)), reading(key) if sink.planned.key is not None else None)
+        formats = read_formats(statement, sink.planned, {side: effect.id for side, effect in sink.register})
         reads = resolve_names(source_over(statement, formats), self.catalog, self.context.path)
         made = replace(statement, reads=reads)
         streams.check_full_names(made)
@@ -508,9 +410,7 @@ class _StreamPlanner:
         yield from (effect for _, effect in sink.register)
 
     def _notices(self, sink: _Sink) -> tuple[str, ...]:
-        """The notices of the sink, about the stream."""
-        kind, name = self.who
-        return tuple(text.replace(f'sink "{name}"', f'{kind} "{name}"') for text in (*self.more, *sink.notices))
+        return (*self.more, *sink.notices)
 
 
 _VIEWS = (Kind.VIEW, Kind.MATERIALIZED_VIEW)
@@ -523,24 +423,3 @@ def _selects_all(query: Query) -> bool:
         word == "*" and (before, after) != ("(", ")")
         for before, word, after in zip(words, words[1:], [*words[2:], ""], strict=False)
     )
-
-
-_DEFAULTS: Mapping[type[Format], StreamFormat] = {
-    JsonInline: "json",
-    JsonFormat: "json",
-    TextFormat: "kafka",
-    BytesFormat: "kafka",
-    PrimitiveFormat: "kafka",
-}
-
-
-def _formats_of(source: Object) -> tuple[StreamFormat | None, StreamFormat | None]:
-    """The formats of keys and values of the query's source, which a stream has unless it says otherwise."""
-
-    def name(format_: Format | None) -> StreamFormat | None:
-        if isinstance(format_, RegistryFormat):
-            return FORMAT_NAMES[format_.kind]  # type: ignore[return-value]
-        return None if format_ is None else _DEFAULTS.get(type(format_))
-
-    formats = read_statement(source).formats
-    return name(formats.key if formats.key is not None else formats.value), name(formats.value)

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from headgate.errors import HeadgateError, raise_all
 from headgate.plan import materialization_errors as errors
 from headgate.plan.errors import PlanError
-from headgate.plan.target_definitions import Fields, TableColumn, TableName, TargetField, record_of
+from headgate.plan.native_types import joins_values, with_native
+from headgate.plan.target_definitions import CHANGE_COLUMNS, Fields, TableColumn, TableName, TargetField
 from headgate.schema import types as t
 from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, SchemaError
-from headgate.schema.formats.postgres import from_postgres, to_postgres
+from headgate.schema.formats.postgres import SYSTEM_COLUMNS, to_postgres
 from headgate.schema.names import POSTGRES_LIMIT, ROOT, field_path, postgres_too_long
 from headgate.schema.render import print_type
 
 DEFAULT_SCHEMA = "public"
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
-# A name of a type, perhaps with a schema, its arguments and brackets. Nothing else gets into DDL.
-_NATIVE = re.compile(
-    r"""(?P<name>(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)(?:(?:\.|\ )(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*))*)"""
-    r"""\s*(?P<arguments>\(\s*\d+(?:\s*,\s*\d+)?\s*\))?(?P<zone>\s+with(?:out)?\s+time\s+zone)?\s*(?P<array>(?:\[\])?)\Z""",
-    re.I,
-)
-_SERIAL = {"serial", "bigserial", "smallserial", "serial2", "serial4", "serial8"}
-# Types whose arguments refuse what does not fit. A time or a bit string is rounded or cut in silence.
-_LIMITED = {"numeric", "decimal", "varchar", "character varying", "char", "character", "bpchar"}
 _COMPARABLE = (t.Boolean, t.Integer, t.Bigint, t.Real, t.Double, t.Decimal, t.Text, t.Bytes, t.Date, t.Time,
                t.Timestamp, t.TimestampTz, t.Uuid, t.Enum)  # fmt: skip
+
+_INTERNAL = ("headgate", "information_schema", "pg_catalog", "pg_toast")
+# Columns of the temporary table by which rows are written.
+_STAGED = frozenset({"hg_op", "hg_hash", "hg_row"})
 
 
 def table_name(materialization: str, text: str | None) -> TableName:
@@ -51,6 +47,8 @@ def table_name(materialization: str, text: str | None) -> TableName:
     for part in parts:
         if postgres_too_long(part) or "\0" in part or not part:
             raise errors.MalformedTableName(text, f"a part of it is empty or longer than {POSTGRES_LIMIT} bytes")
+    if len(parts) == 2 and parts[0] in _INTERNAL:
+        raise errors.MalformedTableName(text, f'the schema "{parts[0]}" is not for tables of users')
     return TableName(parts[0] if len(parts) == 2 else DEFAULT_SCHEMA, parts[-1])
 
 
@@ -71,63 +69,32 @@ def table_columns(materialization: str, fields: Fields, *, flat: bool) -> tuple[
     return tuple(found)
 
 
+def change_columns(columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
+    """The columns of a table that has a row for every change. A deletion has nothing but its key. Raises NameClash for a field with
+    the name of a column that says what the change was."""
+    clashes = [
+        NameClash(one.name, f"{ROOT} ({one.doc})", _path(column))
+        for one in CHANGE_COLUMNS
+        for column in columns
+        if column.name == one.name
+    ]
+    raise_all(clashes)
+    return tuple(replace(column, nullable=not column.field.key) for column in columns)
+
+
 def _column(materialization: str, above: Fields, field: TargetField) -> TableColumn:
     name = "_".join(one.name for one in (*above, field))
     nullable = field.nullable or any(one.nullable for one in above)
     if field.native is None:
         return TableColumn(name, field, above, to_postgres(field.type), nullable)
-    field = _with_native(materialization, field, field.native)
+    field = with_native(materialization, field, field.native)
     return TableColumn(name, field, above, field.native or "", nullable)
-
-
-def with_natives(materialization: str, field: TargetField) -> TargetField:
-    """The field, whose leaves have their native types as they go into DDL."""
-    if field.fields:
-        inner = tuple(with_natives(materialization, one) for one in field.fields)
-        return replace(field, fields=inner, type=record_of(inner))
-    return field if field.native is None else _with_native(materialization, field, field.native)
-
-
-def _with_native(materialization: str, field: TargetField, native: str) -> TargetField:
-    """The field with its native type as it goes into DDL, and with the type that its values are checked for."""
-
-    def refuse(reason: str, cure: str = "") -> errors.NativeTypeRefused:
-        return errors.NativeTypeRefused(materialization, field.name, native, reason, cure)
-
-    text = " ".join(native.split())
-    parts = _NATIVE.match(text)
-    if parts is None:
-        raise refuse("it is not the name of a type")
-    name, arguments = parts["name"].lower(), parts["arguments"]
-    if name in _SERIAL:
-        raise refuse("a sequence would fill it", "Write bigint or integer.")
-    if arguments is not None and name not in _LIMITED:
-        raise refuse("values would be rounded or cut in silence", "Leave the number in parentheses out.")
-    try:
-        known = from_postgres(text)
-    except SchemaError:
-        known = None
-    if isinstance(known, t.Decimal) and isinstance(field.type, t.Integer | t.Bigint | t.Real | t.Double | t.Decimal):
-        # The database would round; a decimal of this scale is checked before.
-        field = replace(field, type=known if arguments is not None else field.type)
-    elif isinstance(known, t.Boolean) and not isinstance(field.type, t.Boolean):
-        raise refuse(f"a {print_type(t.plain(field.type))} is no boolean")
-    elif not isinstance(field.type, t.Text | t.Enum) and isinstance(known, t.Integer | t.Bigint | t.Real | t.Double):
-        field = _number(field, known, refuse)
-    return replace(field, native=text)
-
-
-def _number(field: TargetField, known: t.Type, refuse: Callable[[str, str], HeadgateError]) -> TargetField:
-    """A number column: the values are checked as numbers of its type. The database checks the range of smallint."""
-    if isinstance(known, t.Real) and not isinstance(field.type, t.Real):
-        raise refuse("most numbers would lose digits", "Write double precision.")
-    return replace(field, type=known)
 
 
 def _bad_names(found: Sequence[TableColumn]) -> Iterator[HeadgateError]:
     seen: dict[str, TableColumn] = {}
     for column in found:
-        if not column.name or "\0" in column.name:
+        if not column.name or "\0" in column.name or column.name in SYSTEM_COLUMNS | _STAGED:
             yield InvalidColumnName(column.name, _path(column), "postgres")
         if postgres_too_long(column.name):
             yield NameTooLong(column.name, _path(column), POSTGRES_LIMIT)
@@ -145,5 +112,14 @@ def _path(column: TableColumn) -> str:
 
 def _bad_keys(materialization: str, found: Sequence[TableColumn]) -> Iterator[HeadgateError]:
     for column in found:
-        if column.field.key and not isinstance(column.field.type, _COMPARABLE):
+        if not column.field.key:
+            continue
+        if not isinstance(column.field.type, _COMPARABLE) or _joins_keys(column.field):
             yield errors.KeyTypeRefused(materialization, column.name, print_type(t.plain(column.field.type)))
+        elif column.field.native is not None and joins_values(column.field.type, column.field.native):
+            yield errors.KeyTypeRefused(materialization, column.name, column.field.native)
+
+
+def _joins_keys(field: TargetField) -> bool:
+    """Whether two keys may become one value: the nearest double of a decimal may be that of another one too."""
+    return isinstance(field.source, t.Decimal) and isinstance(field.type, t.Real | t.Double)

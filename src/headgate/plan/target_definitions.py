@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from headgate.schema.types import Field, Integer, Record, Type
+from headgate.schema.types import Bigint, Boolean, Field, Integer, Record, Type
 
 INDEX = "_index"
 """The column of a child table with the position in an array, from 0."""
@@ -73,7 +73,7 @@ class TableColumn:
     """A column of a table and the field that it holds.
 
     ``field`` is a leaf, or an object that is kept as one jsonb value. ``above`` are the objects around it. ``postgres`` is the type as
-    PostgreSQL writes it, or as the statement gives it with AS.
+    PostgreSQL writes it, or as the statement gives it with AS. ``numbered`` says that the database counts the rows in it.
     """
 
     name: str
@@ -81,6 +81,7 @@ class TableColumn:
     above: Fields
     postgres: str
     nullable: bool
+    numbered: bool = False
 
     @property
     def doc(self) -> str | None:
@@ -139,12 +140,28 @@ TargetErrorPolicy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 IncompatibleChange: TypeAlias = Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"]
 
 
+SEQUENCE, DELETED = "_sequence", "_deleted"
+"""Columns of a table of changes: their order, and whether a change deleted the row of its key."""
+
+
+def _change_column(name: str, type_: Type, postgres: str, doc: str, *, numbered: bool = False) -> TableColumn:
+    field = TargetField(name, None, type_, None, nullable=False, doc=doc)
+    return TableColumn(name, field, (), postgres, nullable=False, numbered=numbered)
+
+
+CHANGE_COLUMNS = (
+    _change_column(SEQUENCE, Bigint(), "bigint", "the order of the changes", numbered=True),
+    _change_column(DELETED, Boolean(), "boolean", "whether the change deleted the row of the key"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table that a materialization writes. ``key`` are the names of its key columns; () for a table that is appended to.
+    """A table that a materialization writes. ``key`` are the names of the columns that hold the key of the relation, if it has one.
 
     ``connection`` is the id of the connection. ``adopt`` allows it to write a table that Headgate did not make. ``fields`` are the
-    same as those of ``columns`` and ``children``, as a tree. ``doc`` is the comment on the table.
+    same as those of ``columns`` and ``children``, as a tree. ``doc`` is the comment on the table. ``delta_updates`` says that the
+    table has a row for every change of a key, and not the newest row of each key.
     """
 
     name: str
@@ -159,10 +176,21 @@ class TableDefinition:
     adopt: bool = False
     doc: str | None = None
     children: tuple[ChildTable, ...] = ()
+    delta_updates: bool = False
+
+    @property
+    def merges(self) -> bool:
+        """Whether a row replaces the one with its key. Otherwise rows are appended."""
+        return bool(self.key) and not self.delta_updates
+
+    @property
+    def as_made(self) -> TableDefinition:
+        """The table with all columns that it has in the database, also those that hold no field."""
+        return replace(self, columns=(*self.columns, *CHANGE_COLUMNS)) if self.delta_updates else self
 
     def all_columns(self) -> Iterator[tuple[str, TableColumn]]:
         """The columns of the table and of its child tables, each with a name that tells them apart."""
-        yield from ((column.name, column) for column in self.columns)
+        yield from ((column.name, column) for column in self.as_made.columns)
         for child in self.children:
             yield from ((f"{child.table.name}.{one.column.name}", one.column) for one in child.columns)
 
@@ -184,6 +212,11 @@ class IndexDefinition:
     adopt: bool = False
     doc: str | None = None
     relation_name: str = ""
+
+    @property
+    def merges(self) -> bool:
+        """Whether a document replaces the one with its key. Otherwise documents are added."""
+        return bool(self.key)
 
     @property
     def document(self) -> Record:

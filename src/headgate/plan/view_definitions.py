@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from headgate.plan.definitions import MaterializedDefinition, QueryDefinition, Relations, SourceDefinition
+
+Clock: TypeAlias = Literal["second", "day"]
+"""How often the result of a query changes because of the time alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,13 @@ class ViewTaskDefinition:
     (`headgate.sql.query.maintenance`). ``inputs`` are the relations whose changes it reads. ``first_reads`` and ``reads`` are
     the versions of relations that the two queries name. ``stored_name`` is what the second one calls the stored rows of the
     view itself; None if it does not read them. ``not_null`` are columns in which NULL is an error.
-    ``copies`` are stored copies among the inputs that stand for sources, by the ids of these. ``definition`` differs if
-    stored rows are no longer what the query gives. It begins with ``query_name``, which differs if the query was replaced. ``query`` is the query as it was written, by which a value that cannot be computed is found.
+    ``copies`` has the inputs that are stored copies of a source, by the id of the source. ``definition`` names what the stored
+    rows were computed by: it changes when they are no longer what the query gives. It begins with ``query_name``, which changes
+    when the query is replaced. ``query`` is the query as it was written, for finding a value that cannot be computed.
+    ``anew`` is a query that gives the same as ``changed`` from the versions that ``first`` reads and the stored rows, and what it
+    calls these; the query is empty where there is no other way.
+    ``clock`` says how often the view is computed because of the time alone; None for never. ``time`` is then the
+    relation, and the column of it, from which its queries take the time of the batch.
     """
 
     id: int
@@ -46,3 +54,6 @@ class ViewTaskDefinition:
     definition: str = ""
     query: QueryDefinition | None = None
     query_name: str = ""
+    clock: Clock | None = None
+    time: tuple[str, str] = ("", "")
+    anew: tuple[str, str] = ("", "")

@@ -14,7 +14,8 @@ from headgate.errors import HeadgateError
 from headgate.plan import errors
 from headgate.plan.chain import check_loops, query_growth, valid_query, view_query
 from headgate.plan.definitions import SinkDefinition
-from headgate.plan.materialization_impact import changed_target, check_not_narrowed
+from headgate.plan.materialization_errors import NoWayInPlace
+from headgate.plan.materialization_impact import changed_target
 from headgate.plan.materializations import existing_materialization
 from headgate.plan.materialized_views import kept_view
 from headgate.plan.plans import Consequence, Outcome
@@ -24,7 +25,8 @@ from headgate.plan.source import keep_column_ids
 from headgate.plan.stored_copies import copies_among
 from headgate.plan.target_definitions import OnDemandDefinition
 from headgate.plan.view_changes import with_asserted
-from headgate.resolve.statements import qualified_type
+from headgate.plan.widening import narrowed_columns
+from headgate.resolve.statements import TopicIds, qualified_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.sql.objects import CreateType, ListBody, MapBody, OtherBody, RecordBody
@@ -148,23 +150,27 @@ class Replacement:
     consequences: tuple[Consequence, ...]
 
 
-def plan_replacement(catalog: Catalog, change: DefinitionChanged) -> Replacement:
-    """Check every dependent as if it were created now. Raises ReplacementBreaks with all dependents that would break.
+def plan_replacement(
+    catalog: Catalog, change: DefinitionChanged, topics: TopicIds, *, confirmed: bool = False
+) -> Replacement:
+    """Check every dependent as if it were created now. Raises ReplacementBreaks with all dependents that would break. ``confirmed``
+    says that targets may be filled anew for types that narrow.
 
     The change may also be of a stream or table, whose rows are in its topic and stay as they are. A dependent that does not work before the replacement is not counted: the replacement may be a step to repair it.
     """
     view = catalog.get(change.id)
     dependents = [o for o in reversed(drop_order(catalog, [view.id])) if o.id != view.id]
     after = apply(catalog, change)
-    check_loops(after, [o.id for o in dependents if o.kind is Kind.SINK])
-    found = _Checked(view, view.kind is not Kind.VIEW or _same_query(catalog, after, view))
+    check_loops(after, [o.id for o in dependents if o.kind is Kind.SINK], topics)
+    found = _Checked(view, view.kind is not Kind.VIEW or _same_query(catalog, after, view), confirmed)
     for dependent in dependents:
         made = found.check(catalog, after, dependent)
         if made is not None:
             found.changes.append(made)
             after = apply(after, made)
     if found.broken:
-        raise errors.ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken), view.kind.value)
+        name = catalog.display_name(view.id)
+        raise errors.ReplacementBreaks(name, tuple(found.broken), view.kind.value, found.narrows)
     return Replacement((change, *found.changes), tuple(found.consequences))
 
 
@@ -182,9 +188,11 @@ class _Checked:
 
     view: Object
     same_query: bool
+    confirmed: bool
     changes: list[Change] = field(default_factory=list)
     consequences: list[Consequence] = field(default_factory=list)
     broken: list[tuple[str, str, str]] = field(default_factory=list)
+    narrows: bool = False
 
     def check(self, before: Catalog, after: Catalog, dependent: Object) -> Change | None:
         """Check one dependent. Returns the change of a view whose columns, growth or key are others now."""
@@ -218,16 +226,19 @@ class _Checked:
         return change
 
     def _materialization(self, before: Catalog, after: Catalog, dependent: Object) -> None:
-        """A target is widened where it stands. It is never narrowed, unless its statement says that it is to be filled anew then."""
+        """A target is widened where it stands. It is never narrowed, unless its statement or the one that replaces the view says that
+        it is to be filled anew then."""
         new, old = existing_materialization(after, dependent), existing_materialization(before, dependent)
         if isinstance(new, OnDemandDefinition):  # it keeps no rows that could be out of step
             self.consequences.append(replace(changed_target(dependent, old, new), because_of=self.view.id))
             return
-        if new.on_incompatible in (None, "ABORT"):
-            check_not_narrowed(dependent, old, new)
+        needs_confirm = new.on_incompatible is None and not self.confirmed
+        if (needs_confirm or new.on_incompatible == "ABORT") and (narrowed := narrowed_columns(old, new)):
+            self.narrows |= needs_confirm
+            raise NoWayInPlace(dependent.name, narrowed)
         made = changed_target(dependent, old, new)
         if made.outcome is Outcome.UNCHANGED and not self.same_query:
-            made = replace(made, outcome=Outcome.IN_STEP if new.key else Outcome.GOES_ON)
+            made = replace(made, outcome=Outcome.IN_STEP if new.merges else Outcome.GOES_ON)
         self.consequences.append(replace(made, because_of=self.view.id))
 
     def _breaks(self, catalog: Catalog, dependent: Object, reason: str) -> None:
@@ -316,5 +327,7 @@ def replacement_notices(catalog: Catalog, consequences: tuple[Consequence, ...])
                 yield (
                     f'{kind} "{name}" goes on with the new query from where it is; what it wrote before stays as it is'
                 )
+            case Outcome.FILLED_ANEW:
+                yield f'{kind} "{name}" is filled anew, because its types narrow: {consequence.detail}'
             case _:
                 pass

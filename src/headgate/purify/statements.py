@@ -13,17 +13,19 @@ from itertools import takewhile
 from typing import Protocol, TypeVar, cast
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.objects import Object, definition_of
+from headgate.catalog.objects import DependencyKind, Object, definition_of
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
+from headgate.purify.same_topics import topic_ids
 from headgate.purify.streams import freeze_given_schemas, given_schemas, purify_stream
 from headgate.registry.client import RegisteredSchema
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
 from headgate.resolve import errors
-from headgate.resolve.connections import altered_connection
 from headgate.resolve.statements import (
     Context,
+    Ends,
     TakenSchema,
+    altered_connection,
     check_connections,
     check_target_connection,
     kafka_server,
@@ -31,7 +33,7 @@ from headgate.resolve.statements import (
     registry_server,
     topic_name,
 )
-from headgate.resolve.streams import read_statement, topics_below
+from headgate.resolve.streams import READ_KINDS, read_statement
 from headgate.schema.encodings import SchemaEncoding, needed_past
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql import registry_formats as f
@@ -43,7 +45,7 @@ from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.show import Explain
 from headgate.sql.sinks import AlterSinkFrom, CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
-from headgate.sql.statement import ObjectName, Statement
+from headgate.sql.statement import Kind, ObjectName, Statement
 from headgate.sql.streams import CreateStream, CreateStreamAs
 
 T = TypeVar("T")
@@ -72,16 +74,22 @@ class Lookups(Protocol):
     def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
         """The schemas that the registry has for a source's topic and that the source does not read yet, oldest first."""
 
+    def last_batch(self, view: int) -> tuple[int, int]:
+        """The generation of a materialized view that readers see, and its last batch; 0 before the first."""
+
 
 ChangedSchemas = Callable[[Catalog, int], tuple[TakenSchema, ...]]
+LastBatch = Callable[[int], tuple[int, int]]
 
 
 class LiveLookups:
-    """Asks the systems themselves. ``changed`` returns the schemas of a source that its registry has and it does not read."""
+    """Asks the systems themselves. ``changed`` returns the schemas of a source that its registry has and it does not read.
+    ``last_batch`` returns the last committed batch of a materialized view."""
 
-    def __init__(self, connections: Connections, changed: ChangedSchemas) -> None:
+    def __init__(self, connections: Connections, changed: ChangedSchemas, last_batch: LastBatch) -> None:
         self._connections = connections
         self._changed = changed
+        self._last_batch = last_batch
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         self._connections.check(catalog, statement)
@@ -116,6 +124,9 @@ class LiveLookups:
 
     def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
         return self._changed(catalog, source)
+
+    def last_batch(self, view: int) -> tuple[int, int]:
+        return self._last_batch(view)
 
 
 @dataclass(slots=True)
@@ -163,6 +174,9 @@ class PlannedLookups:
     def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
         return self.real.changed_schemas(catalog, source)
 
+    def last_batch(self, view: int) -> tuple[int, int]:
+        return self.real.last_batch(view)
+
     def _once(self, key: tuple[object, ...], ask: Callable[[], T]) -> T:
         if key not in self._known:
             self._known[key] = ask()
@@ -172,6 +186,12 @@ class PlannedLookups:
 def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[Statement, Context]:
     """The resolved statement with every outside answer in it, and the context with those answers that the statement has
     no place for."""
+    purified, answered = _purify(statement, context, lookups)
+    topics = topic_ids(purified, context, lookups.topic)
+    return purified, replace(answered, answers=replace(answered.answers, topics=topics))
+
+
+def _purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[Statement, Context]:
     match statement:
         case CreateConnection():
             return _purify_connection(statement, context, lookups), context
@@ -336,16 +356,19 @@ def purify_sink(statement: CreateSink, context: Context, lookups: Lookups) -> Cr
 
 
 def frozen_snapshot(statement: CreateSink, context: Context, lookups: Lookups) -> CreateSink:
-    """Add `SEED OFFSET` to a sink without a snapshot: the next offset of each partition that its source reads.
+    """Add `SEED OFFSET` to a sink without a snapshot: the next offset of each partition that its source reads. Over a
+    materialized view, `SEED BATCH`: the last batch that the view has.
 
     Frozen at creation, like the start offsets of a source: what comes while no engine runs is not skipped.
     """
     options = statement.with_options
-    if options.snapshot or options.seed_offset is not None:
+    if options.snapshot or options.seed_offset is not None or options.seed_batch is not None:
         return statement
     catalog, source = context.catalog, _source_below(context.catalog, statement.relation)
     if source is None:
         return statement
+    if source.kind is Kind.MATERIALIZED_VIEW:
+        return replace(statement, with_options=replace(options, seed_batch=lookups.last_batch(source.id)))
     kafka = read_statement(source).kafka
     topic = lookups.topic(catalog, kafka_server(kafka), topic_name(kafka))
     ends = lookups.offsets(catalog, kafka_server(kafka), topic, None)
@@ -353,21 +376,27 @@ def frozen_snapshot(statement: CreateSink, context: Context, lookups: Lookups) -
 
 
 def _source_below(catalog: Catalog, relation: ObjectName) -> Object | None:
-    """The one source that a relation reads; None if it reads several, about which planning says what is wrong."""
-    sources = topics_below(catalog, object_id(relation))
-    return sources[0] if len(sources) == 1 else None
+    """The one source or materialized view that a relation reads by way of views; None if it reads several, about which planning
+    says what is wrong."""
+    entry = catalog.get(object_id(relation))
+    while entry.kind is Kind.VIEW:
+        reads = [need.on for need in entry.dependencies if need.use is DependencyKind.READS]
+        if len(reads) != 1:
+            return None
+        entry = catalog.get(reads[0])
+    return entry if entry.kind in (*READ_KINDS, Kind.MATERIALIZED_VIEW) else None
 
 
-def _ends_of_other_source(
-    context: Context, lookups: Lookups, sink: int, relation: ObjectName
-) -> tuple[int, ...] | None:
+def _ends_of_other_source(context: Context, lookups: Lookups, sink: int, relation: ObjectName) -> Ends | None:
     """Where a sink without a snapshot begins if it is to read another source."""
     statement, catalog = definition_of(context.catalog.get(sink), CreateSink), context.catalog
+    if statement.with_options.snapshot:
+        return None
     if _source_below(catalog, statement.relation) == _source_below(catalog, relation):
         return None
-    options = replace(statement.with_options, seed_offset=None)
-    begun = frozen_snapshot(replace(statement, relation=relation, with_options=options), context, lookups)
-    return begun.with_options.seed_offset
+    options = replace(statement.with_options, seed_offset=None, seed_batch=None)
+    begun = frozen_snapshot(replace(statement, relation=relation, with_options=options), context, lookups).with_options
+    return Ends(begun.seed_offset, begun.seed_batch)
 
 
 def has_password(url: str) -> bool:

@@ -40,6 +40,7 @@ from headgate.sql.registry_formats import (
     subject_name,
 )
 from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import Include, IncludeMetadata
 from headgate.sql.statement import Kind
 from headgate.sql.streams import CreateStream, CreateStreamAs
 
@@ -63,8 +64,12 @@ def purify_stream(statement: CreateStream, context: Context, lookups: Lookups) -
     value = freezer.frozen(reads.formats.value, value_side(statement))
     assert value is not None
     key = None if reads.formats.key is None else freezer.frozen(reads.formats.key, key_side(statement))
-    include = reads.include if key is not None else tuple(i for i in reads.include if getattr(i, "what", "") != "KEY")
+    include = tuple(each for each in reads.include if key is not None or not _is_key(each))
     return replace(statement, reads=replace(reads, formats=Formats(value, key), include=include))
+
+
+def _is_key(include: Include) -> bool:
+    return isinstance(include, IncludeMetadata) and include.what == "KEY"
 
 
 class _Freezer:

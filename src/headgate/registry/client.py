@@ -131,6 +131,13 @@ class RegistryClient:
         answer = self._send(Request("POST", _subject(subject), what, body=_body(schema), subject=subject))
         return _registered(answer, unnamed=schema.type)
 
+    def version_of(self, subject: str, schema: Schema) -> int | None:
+        """The version of the subject that has exactly this schema; None if it has none."""
+        try:
+            return self.look_up(subject, schema).version
+        except (errors.SubjectNotFound, errors.SubjectDeleted, errors.SchemaNotFound):
+            return None
+
     def delete_version(self, subject: str, version: int) -> int:
         """Delete a version softly. Raises StillReferenced if another schema refers to it."""
         path, what = f"{_subject(subject)}/versions/{version}", f'delete version {version} of subject "{subject}"'

@@ -144,7 +144,9 @@ FIELD_TITLES = {
     "body": "definition",
 }
 IGNORED_FIELDS = frozenset({"name", "or_replace", "if_not_exists", "pending", "reads", "projection", "settled"})
-FROZEN_FIELDS = frozenset({"seed_offset", "frozen"})  # answers of purification, which a script does not have
+FROZEN_FIELDS = frozenset(
+    {"seed_offset", "seed_batch", "frozen"}
+)  # answers of purification, which a script does not have
 
 
 def differences(existing: Create, wanted: Create) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ The names in a query are resolved by its analysis when it is planned, because on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
@@ -19,13 +19,14 @@ from headgate.catalog.names import SearchPath, find, resolve, resolve_database, 
 from headgate.catalog.objects import Object, definition_of
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.system_tables import system_relation
-from headgate.errors import InternalError
+from headgate.errors import InternalError, similar_names
 from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.types import Named, Type, map_named
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import (
     AlterConnection,
     AlterSecret,
+    ConnectionOptions,
     ConnectionSystem,
     CreateConnection,
     Kafka,
@@ -34,7 +35,7 @@ from headgate.sql.connections import (
     ValidateConnection,
     WriteOptions,
 )
-from headgate.sql.errors import RepeatedOption
+from headgate.sql.errors import RepeatedOption, UnknownOption
 from headgate.sql.materializations import (
     BackfillMaterialization,
     CreateMaterialization,
@@ -43,6 +44,7 @@ from headgate.sql.materializations import (
     SetMaterializationFields,
 )
 from headgate.sql.objects import ChangeTaskState, CommentOn, DropObject, RenameObject
+from headgate.sql.options import OptionRule, given_options, rules
 from headgate.sql.queries import InsertQuery, InsertValues
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
@@ -82,17 +84,32 @@ def _no_types(_catalog: Catalog, _analysed: AnalysedQuery) -> Sequence[Type]:
     raise InternalError("this context has no way to ask Spark for types")
 
 
+TopicIds: TypeAlias = Mapping[tuple[int | str, str], str]
+"""The ids of topics, by connection or address and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where a relation ends now: the next offsets of its topic, or generation and number of its view's last batch."""
+
+    offsets: tuple[int, ...] | None = None
+    batch: tuple[int, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
     """Answers from outside that have no field in the statement itself.
 
-    ``secret`` is the encrypted value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE accepts. ``ends`` are
-    the next offsets of the source at which a sink without a snapshot begins after SET FROM; None if it goes on.
+    ``secret`` is the encrypted value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE accepts, or those of
+    the ids that CREATE STREAM … AS is given. ``ends`` is where a sink without a snapshot begins after SET FROM; None if it
+    goes on. ``topics`` are ids of topics that have one name at several servers, as far as
+    they are known.
     """
 
     secret: SecretSource | None = None
     schemas: tuple[TakenSchema, ...] = ()
-    ends: tuple[int, ...] | None = None
+    ends: Ends | None = None
+    topics: TopicIds = field(default_factory=dict)
     types: SparkTypes = field(default=_no_types, compare=False)
 
 
@@ -108,9 +125,14 @@ class Context:
 
     def after(self, changes: Sequence[Change]) -> Context:
         """The context of the next statement."""
-        return replace(
-            self, catalog=apply(self.catalog, *changes), answers=replace(self.answers, schemas=(), ends=None)
-        )
+        answers = replace(self.answers, schemas=(), ends=None, topics={})
+        return replace(self, catalog=apply(self.catalog, *changes), answers=answers)
+
+    def types_of(self, analysed: AnalysedQuery) -> Sequence[Type]:
+        """The types of all columns of a query, if Spark must be asked for one of them. Otherwise none."""
+        if all(column.type is not None for column in analysed.columns):
+            return ()
+        return self.answers.types(self.catalog, analysed)
 
 
 Resolved = TypeVar("Resolved", bound=Statement)
@@ -175,8 +197,6 @@ def resolve_statement(statement: Statement, context: Context) -> Statement:
             return replace(statement, sink=_resolved(context, sink, Kind.SINK))
         case ExplainSchema(sink=CreateSink() as sink):
             return replace(statement, sink=resolve_names(sink, context.catalog, context.path))
-        case ExplainObject():
-            return replace(statement, name=_resolved(context, statement.name, statement.kind))
         case Explain(statement=CreateSink() | CreateMaterialization() as sink):
             return replace(statement, statement=resolve_names(sink, context.catalog, context.path))
         case Explain():
@@ -315,3 +335,27 @@ def _check_system(catalog: Catalog, name: ObjectName, system: ConnectionSystem) 
     other = definition_of(found, CreateConnection).options.system
     if other != system:
         raise ConnectionOfOtherKind(found.name, other, system).at(name.span)
+
+
+def altered_connection(catalog: Catalog, statement: AlterConnection) -> CreateConnection:
+    """The connection with the options that the statement sets and without those that it resets. Raises UnknownOption for an option
+    that its system does not have: ALTER does not name the system, so that its parser takes all of them."""
+    known = definition_of(catalog.get(object_id(statement.name)), CreateConnection)
+    options = known.options
+    changed: dict[str, object] = {
+        _rule(options, given.name).field: value for given, value in given_options(statement.set_options)
+    }
+    for name in statement.reset_options:
+        rule = _rule(options, name)
+        changed[rule.field] = rule.default
+    return replace(known, options=replace(options, **changed), with_options=statement.with_options)  # type: ignore[arg-type]
+
+
+def _rule(options: ConnectionOptions, name: str) -> OptionRule:
+    """The option of this name or alias."""
+    known = rules(type(options))
+    for rule in known:
+        if name in (rule.name, *rule.aliases):
+            return rule
+    names = tuple(rule.name for rule in known)
+    raise UnknownOption(name, f"the {options.system.lower()} connection", names, similar_names(name, names))

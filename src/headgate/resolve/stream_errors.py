@@ -17,8 +17,9 @@ class StreamFormatMissing(StreamError, code="PLN-0701"):
     """A stream or table does not say in which format its keys or values are."""
 
     side: str
+    others: str = "'protobuf', 'json_sr', 'json', 'kafka'"
     MESSAGE = '{kind} "{name}" has no {side} format'
-    HINT = "Add {side}_format = 'avro' (or 'protobuf', 'json_sr', 'json', 'kafka'), or format = … for both sides."
+    HINT = "Add {side}_format = 'avro' (or {others}), or format = … for both sides."
 
 
 class StreamFormatTwice(StreamError, code="PLN-0702"):
@@ -45,6 +46,43 @@ class ColumnsBesideSchemaId(StreamError, code="PLN-0704"):
     columns: tuple[str, ...]
     MESSAGE = '{side} columns of {kind} "{name}" are declared beside {side}_schema_id: {columns:quoted list}'
     HINT = "Leave these columns out, because the schema has them, or leave {side}_schema_id out."
+
+
+class NameNotInFormat(StreamError, code="PLN-0725"):
+    """A column, or a field inside it, has a name that Avro does not allow. The schema would have another name, and the column
+    would not be found in it."""
+
+    column: str
+    MESSAGE = 'column "{column}" of {kind} "{name}" has a name that a schema of Avro cannot have'
+    HINT = "Names of Avro are letters, digits and _, and do not begin with a digit. Give it another name, in a query with AS."
+
+
+class TypeNotInFormat(StreamError, code="PLN-0729"):
+    """The schema that would be generated for a column is read as another type. Protobuf, for example, has no decimals."""
+
+    side: str
+    format: str
+    column: str
+    type: str
+    becomes: str
+    MESSAGE = '{format} has no type for column "{column}" of {kind} "{name}": {type} becomes {becomes}'
+    HINT = "Let the column be {becomes} (in a query with CAST), or write {side}_format = 'avro'."
+
+
+class MapInKey(StreamError, code="PLN-0738"):
+    """A key column is a map or holds one. Keys are compared, and maps cannot be."""
+
+    column: str
+    type: str
+    MESSAGE = 'key column "{column}" of {kind} "{name}" is {type}, and a key cannot hold a map'
+    HINT = "Take other columns as the key, or a record in the place of the map."
+
+
+class NoFieldInSchema(StreamError, code="PLN-0739"):
+    """The schemas of a stream have no fields, so that it would have no columns."""
+
+    MESSAGE = 'the schemas of {kind} "{name}" have no fields, of which its columns are made'
+    HINT = "Give a schema with fields. Of a Protobuf file it is the first message, unless value_schema_full_name names another."
 
 
 class InvalidSchemaId(StreamError, code="PLN-0705"):
@@ -273,7 +311,7 @@ class StreamOfOtherGrowth(StreamError, code="PLN-0724"):
     def hint(self) -> str | None:
         match self.growth:
             case "append":
-                return "Write CREATE STREAM. A table needs a query over a table, or over a source with ENVELOPE UPSERT."
+                return "Write CREATE STREAM. A table needs a query over a table, or one with GROUP BY."
             case "keyed":
                 return "Write CREATE TABLE. A stream only grows, and would not show what is replaced or deleted."
             case _:
@@ -374,8 +412,15 @@ class RowUnwritable(StreamError, code="PLN-0735"):
 
     path: str
     reason: str
+    written: int = 0
     MESSAGE = 'a row for {kind} "{name}" cannot be written: {path}: {reason}'
     HINT = "Give the field a value that its schema takes. DESCRIBE EXTENDED shows the schema."
+
+    def detail(self) -> str | None:
+        if not self.written:
+            return None
+        rows = "1 row" if self.written == 1 else f"{self.written} rows"
+        return f"{rows} of the query before it {'was' if self.written == 1 else 'were'} written, and will be written again if the statement is repeated."
 
 
 class SchemaGotOtherId(ResolveError, code="PLN-0723"):

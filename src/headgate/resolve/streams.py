@@ -15,7 +15,7 @@ from typing import Any, Literal
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import type_by_path
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import DependencyKind, Object
+from headgate.catalog.objects import Object
 from headgate.errors import InternalError
 from headgate.resolve import stream_errors as errors
 from headgate.resolve.statements import qualified_type, resolve_names
@@ -25,15 +25,22 @@ from headgate.schema.render import print_type
 from headgate.schema.types import (
     Array,
     Bigint,
+    Boolean,
     Bytes,
+    Date,
+    Decimal,
     Double,
     Field,
     Integer,
     Map,
     Named,
+    Real,
     Record,
     Text,
+    Timestamp,
+    TimestampTz,
     Type,
+    Uuid,
     map_named,
 )
 from headgate.sql.connections import KafkaConnection, ReadOptions
@@ -75,6 +82,14 @@ _PRIMITIVES: Mapping[type, Literal["integer", "bigint", "double"]] = {
 }  # fmt: skip
 
 
+KAFKA_TYPES = ("integer", "bigint", "double", "text", "bytes")
+"""The types of the format kafka."""
+
+DELIMITED = (Boolean, Integer, Bigint, Real, Double, Decimal, Text, Bytes, Date, Timestamp, TimestampTz, Uuid)
+"""The types that have a text in delimited text."""
+
+_DELIMITED_WORDS = (*(print_type(type_()) for type_ in DELIMITED if type_ is not Decimal), "decimal")
+
 READ_KINDS = (Kind.SOURCE, Kind.STREAM, Kind.TABLE)
 """The kinds whose rows are in a topic."""
 
@@ -88,19 +103,6 @@ def read_statement(entry: Object) -> CreateSource:
             return source
         case _:
             raise InternalError(f'{entry.kind} "{entry.name}" is not read from a topic')
-
-
-def topics_below(catalog: Catalog, relation: int) -> tuple[Object, ...]:
-    """The objects whose topics a relation is computed from. What fills the topic of a stream is not below it."""
-    found: dict[int, Object] = {}
-    waiting = [relation]
-    while waiting:
-        entry = catalog.get(waiting.pop())
-        if entry.kind in READ_KINDS:
-            found[entry.id] = entry
-        else:
-            waiting += [need.on for need in entry.dependencies if need.use is DependencyKind.READS]
-    return tuple(found.values())
 
 
 def with_read_statement(entry: Object, source: CreateSource) -> Create:
@@ -210,15 +212,20 @@ def check_properties(statement: AnyStream) -> None:
     for name in ("key_format", "value_format"):
         if given.format is not None and getattr(given, name) is not None:
             raise errors.StreamFormatTwice(*who, name)
+    for name in ("kafka_topic", "key_schema_full_name", "value_schema_full_name"):
+        if getattr(given, name) == "":
+            raise errors.PropertyWithoutMeaning(*who, name, "it is empty")
     for name in ("key_schema_id", "value_schema_id"):
         id_ = getattr(given, name)
         if id_ is not None and not 1 <= id_ <= LARGEST_ID:
             raise errors.InvalidSchemaId(*who, name, id_)
     if given.timestamp is None and given.timestamp_format is not None:
         raise errors.PropertyWithoutMeaning(*who, "timestamp_format", "there is no property timestamp")
-    formats = {"key": given.key_format or given.format, "value": given.value_format or given.format}
-    for side, format_ in formats.items():
-        if getattr(given, f"{side}_delimiter") is not None and format_ != "delimited":
+    for side in ("key", "value"):
+        format_ = getattr(settled(statement), f"{side}_format") or given.format
+        # With AS the format may come from the source of the query, which is not known yet.
+        known = format_ is not None or isinstance(statement, CreateStream)
+        if known and getattr(given, f"{side}_delimiter") is not None and format_ != "delimited":
             raise errors.PropertyWithoutMeaning(*who, f"{side}_delimiter", "only the format delimited has delimiters")
 
 
@@ -227,7 +234,7 @@ def check_side(statement: AnyStream, side: StreamSide) -> None:
     who = own_name(statement)
     if side.schema_id is not None:
         if side.format is None:
-            raise errors.StreamFormatMissing(*who, side.word)
+            raise errors.StreamFormatMissing(*who, side.word, "'protobuf' or 'json_sr', as the schema is")
         if side.format not in REGISTRY:
             raise errors.FormatWithoutSchemas(*who, side.word, side.format)
         if side.columns and isinstance(statement, CreateStream):
@@ -282,21 +289,16 @@ def _check_declared(statement: CreateStream, side: StreamSide) -> None:
             raise errors.FormatOfOneColumn(*who, side.word, "kafka", count)
     if side.side == "VALUE" and statement.properties.wrap_single_value is False and count > 1:
         raise errors.PropertyWithoutMeaning(*who, "wrap_single_value", f"the value has {count} columns")
-    if side.side == "KEY":
-        for column in side.columns:
-            if _holds_map(column.type):
-                types = ("any type without a map",)
-                raise errors.FormatCannotHold(*who, "key", format_, column.name.name, print_type(column.type), types)
 
 
-def _holds_map(type_: Type) -> bool:
+def holds_map(type_: Type) -> bool:
     match type_:
         case Map():
             return True
         case Array(element):
-            return _holds_map(element)
+            return holds_map(element)
         case Record(fields):
-            return any(_holds_map(field.type) for field in fields)
+            return any(holds_map(field.type) for field in fields)
         case _:
             return False
 
@@ -369,14 +371,28 @@ def read_format(statement: AnyStream, side: StreamSide) -> Format:
         case "kafka":
             return _primitive(who, side)
         case _:
-            return _delimited(statement, side)
+            return delimited_format(statement, side)
 
 
-def _delimited(statement: AnyStream, side: StreamSide) -> CsvFormat:
-    given = statement.properties
+def delimited_format(statement: AnyStream, side: StreamSide) -> CsvFormat:
+    """Delimited text with the types of the columns. Raises FormatCannotHold for types that have no text of their own."""
+    given = settled(statement)
+    if not side.columns:
+        reason = "the query has no columns but those of its key, and delimited text without a column is nothing"
+        raise errors.PropertyWithoutMeaning(*own_name(statement), "value_format = 'delimited'", reason)
+    for column in side.columns:
+        if not isinstance(column.type, DELIMITED):
+            found = print_type(column.type)
+            raise errors.FormatCannotHold(
+                *own_name(statement), side.word, "delimited", column.name.name, found, _DELIMITED_WORDS
+            )
     delimiter = given.key_delimiter if side.side == "KEY" else given.value_delimiter
     names = {"SPACE": " ", "TAB": "\t"}  # as ksqlDB has them
-    return CsvFormat(header=tuple(c.name for c in side.columns), delimiter=names.get(delimiter or "", delimiter))
+    return CsvFormat(
+        header=tuple(column.name for column in side.columns),
+        delimiter=names.get(delimiter or "", delimiter),
+        types=tuple(column.type for column in side.columns),
+    )
 
 
 def _json_schema(record: Record, *, single: bool) -> str:
@@ -407,8 +423,7 @@ def _primitive(who: tuple[str, str], side: StreamSide) -> Format:
         case Integer() | Bigint() | Double():
             return PrimitiveFormat(_PRIMITIVES[type(column.type)])
         case other:
-            only = ("integer", "bigint", "double", "text", "bytes")
-            raise errors.FormatCannotHold(*who, side.word, "kafka", column.name.name, print_type(other), only)
+            raise errors.FormatCannotHold(*who, side.word, "kafka", column.name.name, print_type(other), KAFKA_TYPES)
 
 
 def find_name(written: Identifier, names: list[str]) -> str | None:

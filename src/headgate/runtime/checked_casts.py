@@ -1,13 +1,12 @@
 """Casts of values that have a type, as columns of Spark: whether a value fits, and what it becomes. No cast is silent.
 
-The planner allows a cast if some value of the source fits (`plan.field_casts`); here every value is checked. `try_cast` is used throughout,
+The planner allows a cast if some value of the source fits (`plan.materialized_fields`); here every value is checked. `try_cast` is used throughout,
 because Spark may compute the value of a row that the check refuses.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, functions as F
 
@@ -45,10 +44,9 @@ def checked_cast(value: Column, source: t.Type, type_: t.Type) -> Cast:
         case t.Array(), t.Array():
             return _array(value, source, type_)
         case t.Map(), t.Map() if not same:
-            inner = F.transform_values(value, lambda _, v: checked_cast(v, source.value, type_.value).value)
-            return Cast(
-                inner, F.forall(F.map_values(value), lambda v: _element_fits(v, source.value, type_.value)), ELEMENT
-            )
+            return _map(value, source, type_)
+        case t.Record(), t.Record() if not same:
+            return _record(value, source, type_)
         case t.Text() | t.Enum(), t.Enum():
             known = value.isin(list(type_.symbols))
             return Cast(value, None if same else known, NOT_A_SYMBOL)
@@ -77,14 +75,37 @@ def _array(value: Column, source: t.Array, type_: t.Array) -> Cast:
     inner = checked_cast(F.lit(None).cast(to_spark(source.element)), source.element, type_.element)
     made = F.transform(value, lambda v: checked_cast(v, source.element, type_.element).value)
     whole = value if t.plain(source.element) == t.plain(type_.element) else made
-    if inner.fits is None:
+    nullable = type_.element_nullable or not source.element_nullable
+    if inner.fits is None and nullable:
         return Cast(whole)
-    return Cast(whole, F.forall(value, lambda v: _element_fits(v, source.element, type_.element)), ELEMENT)
+    fits = F.forall(value, lambda v: _part_fits(v, source.element, type_.element, nullable=nullable))
+    return Cast(whole, fits, ELEMENT)
 
 
-def _element_fits(value: Column, source: t.Type, type_: t.Type) -> Column:
+def _map(value: Column, source: t.Map, type_: t.Map) -> Cast:
+    made = F.transform_values(value, lambda _, v: checked_cast(v, source.value, type_.value).value)
+    nullable = type_.value_nullable or not source.value_nullable
+    fits = F.forall(F.map_values(value), lambda v: _part_fits(v, source.value, type_.value, nullable=nullable))
+    return Cast(made, fits, ELEMENT)
+
+
+def _record(value: Column, source: t.Record, type_: t.Record) -> Cast:
+    """A record by the names of its fields, as it is inside of lists and maps."""
+    made: list[Column] = []
+    all_fit = F.lit(True)
+    for field in type_.fields:
+        held, inner = source.field(field.name), value.getField(field.name)
+        assert held is not None, "the planner refuses a record without the field"
+        made.append(checked_cast(inner, held.type, field.type).value.alias(field.name))
+        all_fit = all_fit & _part_fits(inner, held.type, field.type, nullable=field.nullable or not held.nullable)
+    return Cast(F.when(value.isNotNull(), F.struct(*made)), all_fit, ELEMENT)
+
+
+def _part_fits(value: Column, source: t.Type, type_: t.Type, *, nullable: bool) -> Column:
+    """Whether an element, a value of a map or a field fits. Never NULL."""
     fits = checked_cast(value, source, type_).fits
-    return F.lit(True) if fits is None else value.isNull() | F.coalesce(fits, F.lit(False))
+    known = F.lit(True) if fits is None else F.coalesce(fits, F.lit(False))
+    return value.isNull() | known if nullable else value.isNotNull() & known
 
 
 def _text(value: Column, source: t.Type) -> Column:
@@ -135,7 +156,3 @@ def _double(value: Column, source: t.Type) -> Cast:
         exact = (made < F.lit(2.0**63)) & (made.try_cast("bigint") == value)
         return Cast(made, F.coalesce(exact, F.lit(False)), NOT_EXACT)
     return Cast(made)
-
-
-def all_of(conditions: list[Column]) -> Column:
-    return reduce(Column.__and__, conditions, F.lit(True))

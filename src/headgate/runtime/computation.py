@@ -72,16 +72,20 @@ def located(
     queries: Sequence[ComputedQuery],
     rerun: Rerun | None,
     seconds: float,
+    rows: DataFrame | None = None,
 ) -> ComputationFailed:
     """The same error, with the expression and the record as far as they can be found. ``error`` is what Spark raised, and
-    ``queries`` begin with the one whose rows were wanted."""
+    ``queries`` begin with the one whose rows were wanted. ``rows`` are all of these rows, where no single record can be computed."""
     place = _place(error, queries)
     record = None
+    tries = _Tries(time.monotonic() + seconds)
     try:
         if rerun is not None:
-            search = _Search(queries, rerun, time.monotonic() + seconds)
+            search = _Search(queries, rerun, tries)
             record, again = search.record()
             place = place or _place(again, queries) or search.place(record)
+        elif place is None and rows is not None:  # Spark names no piece of SQL for a sum that is too large
+            place = _failing_column(queries[0], rows, tries)
     except _NotFound as reason:
         log.info("the record that cannot be computed was not found: %s", reason)
     return _named(failed.reason, place, record)
@@ -140,18 +144,55 @@ class _NotFound(Exception):
     """The search was given up, for the reason in its message."""
 
 
+class _Tries:
+    """Computes frames to see whether they fail, until a deadline."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+
+    def failure(self, frame: DataFrame) -> BaseException | None:
+        """What computing the frame raises; None if it can be computed."""
+        if time.monotonic() > self._deadline:
+            raise _NotFound("it took too long")
+        try:
+            return failure_of(frame)
+        except Exception as error:
+            raise _NotFound(translated(error).code) from error
+
+    def column(self, rows: DataFrame, names: Sequence[Column], used: Sequence[int]) -> int:
+        """The first of the columns that fails, given that one of them does."""
+        while len(used) > 1:
+            half = used[: len(used) // 2]
+            failed = self.failure(rows.select(*[names[n] for n in half])) is not None
+            used = half if failed else used[len(half) :]
+        return used[0]
+
+
+def _failing_column(query: ComputedQuery, rows: DataFrame, tries: _Tries) -> _Place | None:
+    """The column of a query that cannot be computed, each over all rows; None if they all can, so that a condition fails."""
+    names = _columns(rows)
+    if tries.failure(rows.select(*names)) is None or tries.failure(rows.select(F.lit(1))) is not None:
+        return None
+    column = tries.column(rows, names, range(len(names)))
+    return _Place(query, _expression(query, column), column)
+
+
+def _columns(rows: DataFrame) -> list[Column]:
+    return [F.col(spark_identifier(name)) for name in rows.columns]
+
+
 class _Search:
     """Looks for the record that cannot be computed. Positions are counted over all partitions, one after the other."""
 
-    def __init__(self, queries: Sequence[ComputedQuery], rerun: Rerun, deadline: float) -> None:
+    def __init__(self, queries: Sequence[ComputedQuery], rerun: Rerun, tries: _Tries) -> None:
         self._queries = queries
         self._rerun = rerun
-        self._deadline = deadline
+        self._tries = tries
 
     def record(self) -> tuple[KafkaRecord, BaseException]:
         """The record, and what Spark raised for it alone."""
         at = self._last_of_its_key() if self._rerun.last_per_key else self._first()
-        error = self._failure(self._rows(at, at + 1))
+        error = self._tries.failure(self._rows(at, at + 1))
         if error is None:
             raise _NotFound("no record alone fails")
         return self._record_at(at), error
@@ -161,7 +202,7 @@ class _Search:
         low, high = 0, distance(self._rerun.start, self._rerun.end)
         while high - low > 1:
             middle = (low + high) // 2
-            if self._failure(self._rows(low, middle)) is None:
+            if self._tries.failure(self._rows(low, middle)) is None:
                 low = middle
             else:
                 high = middle
@@ -174,11 +215,11 @@ class _Search:
         low, high = 0, all_
         while high - low > 1:
             middle = (low + high) // 2
-            if self._failure(self._rows(middle, all_)) is None:
+            if self._tries.failure(self._rows(middle, all_)) is None:
                 high = middle
             else:
                 low = middle
-        if low == 0 and self._failure(self._rows(0, all_)) is None:
+        if low == 0 and self._tries.failure(self._rows(0, all_)) is None:
             raise _NotFound("all records together do not fail")
         return low
 
@@ -190,30 +231,13 @@ class _Search:
         for query in self._queries:
             used = [n for n, name in enumerate(query.columns) if above is None or f"`{name}`" in above.query.sql]
             rows = self._rerun.rows(query, start, end)
-            names = [F.col(spark_identifier(name)) for name in rows.columns]
-            if not used or self._failure(rows.select(*[names[n] for n in used])) is None:
+            names = _columns(rows)
+            if not used or self._tries.failure(rows.select(*[names[n] for n in used])) is None:
                 break
-            in_condition = self._failure(rows.select(F.lit(1))) is not None
-            column = None if in_condition else self._column(rows, names, used)
+            in_condition = self._tries.failure(rows.select(F.lit(1))) is not None
+            column = None if in_condition else self._tries.column(rows, names, used)
             found, above = _Place(query, _expression(query, column), column), query
         return found
-
-    def _column(self, rows: DataFrame, names: Sequence[Column], used: Sequence[int]) -> int:
-        """The first of the columns that fails, given that one of them does."""
-        while len(used) > 1:
-            half = used[: len(used) // 2]
-            failed = self._failure(rows.select(*[names[n] for n in half])) is not None
-            used = half if failed else used[len(half) :]
-        return used[0]
-
-    def _failure(self, frame: DataFrame) -> BaseException | None:
-        """What computing the frame raises; None if it can be computed."""
-        if time.monotonic() > self._deadline:
-            raise _NotFound("it took too long")
-        try:
-            return failure_of(frame)
-        except Exception as error:
-            raise _NotFound(translated(error).code) from error
 
     def _rows(self, low: int, high: int) -> DataFrame:
         return self._rerun.rows(self._queries[0], self._position(low), self._position(high))

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog.positions import KafkaPosition, Positions, lag as distance_to
+from headgate.catalog.positions import KafkaPosition, LogPosition, Positions, lag as distance_to
 from headgate.runtime.ports import BatchResult, Input, Limit, Watched
 
 LOOK_EVERY = 1.0  # seconds between two looks at an input whose end no poller knows
+CANCEL_EVERY = 0.5  # seconds between two attempts to cancel a batch
 
 AIM = 1.5  # seconds of work in a batch
 SHORTEST_AIM = 0.3  # seconds of work in a batch while many others wait
@@ -120,6 +121,7 @@ class Entry:
     begun: bool = False
     busy: bool = False  # a thread uses the task
     resting: bool = False  # it failed or must be planned anew, and goes on when it is added again
+    failed: bool = False  # its last attempt failed, also if that was before it was added again
     woken: bool = False
     has_work: bool = False  # as far as the pollers know
     lag: int | None = None
@@ -131,6 +133,7 @@ class Entry:
     leaving: bool = False
     successor: ScheduledTask | None = None
     cancel_at: float | None = None
+    cancelled_at: float | None = None  # when its jobs were cancelled last
     ends_query: bool = False  # it leaves, and may run by itself until it has left
     requests: deque[Request] = field(default_factory=deque)
 
@@ -151,6 +154,13 @@ class Entry:
         return bool(self.requests) or self.woken or self.has_work or self.timer <= 0
 
     @property
+    def next_cancel(self) -> float | None:
+        """When its jobs are to be cancelled, again if they were before: the batch may have been between two jobs."""
+        if not self.busy or self.cancel_at is None:
+            return None
+        return self.cancel_at if self.cancelled_at is None else self.cancelled_at + CANCEL_EVERY
+
+    @property
     def timer(self) -> float:
         """Seconds until it wants a batch whatever the pollers say; infinite for none."""
         due = self.task.due
@@ -158,6 +168,12 @@ class Entry:
         if any(input_.watched is None for input_ in self.task.inputs.values()):
             timer = min(timer, self.looked_at + LOOK_EVERY - time.monotonic())
         return timer
+
+    def is_small(self, available: Positions) -> bool:
+        """Whether its next batch is planned as a small one."""
+        waiting = self.task.lag(available)
+        few = waiting is not None and waiting <= SMALL_ROWS
+        return few and not _reads_a_whole_view(self.task.positions, available)
 
     def look(self, available: Positions) -> None:
         """Compare where the task stands with where its inputs end. In the midst of a commit and after a failure it does not
@@ -172,6 +188,13 @@ class Entry:
 def watched_by(task: ScheduledTask) -> set[Watched]:
     """The topics whose ends say whether the task has something to do."""
     return {input_.watched for input_ in task.inputs.values() if input_.watched is not None}
+
+
+def _reads_a_whole_view(positions: Positions, ends: Positions) -> bool:
+    """Whether a materialized view is read as it is, which may have any number of rows. The lag of its log counts batches."""
+    pairs = [(positions[id_], end) for id_, end in ends.items() if id_ in positions]
+    logs = [(at, end) for at, end in pairs if isinstance(at, LogPosition) and isinstance(end, LogPosition)]
+    return any(end.number > 0 and (at.number == 0 or at.generation != end.generation) for at, end in logs)
 
 
 def _is_another_topic(positions: Positions, ends: Positions) -> bool:

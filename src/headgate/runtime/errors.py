@@ -1,6 +1,9 @@
-"""What can go wrong while data flows: RUN-01xx records, RUN-02xx tasks, RUN-03xx the engine and Spark."""
+"""What can go wrong while data flows: RUN-01xx records, RUN-02xx tasks, RUN-03xx the engine and Spark,
+RUN-055x rows that a client asked for."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from headgate.errors import HeadgateError
 
@@ -25,7 +28,7 @@ class BadRecord(RunError, code="RUN-0101"):
         '{part} of a record of source "{source}" cannot be decoded '
         '(topic "{topic}" partition {partition} offset {offset})'
     )
-    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source to continue without such records."
+    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source (on_error of a stream or table) to continue without such records."
 
     @property
     def part(self) -> str:
@@ -176,33 +179,39 @@ class RecordsDeleted(RunError, code="RUN-0111"):
     HINT = "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
 
 
-class RowNotEncodable(RunError, code="RUN-0130"):
-    """A row of a sink does not fit the schema that the sink writes with. The error names the field and the record, never the
-    value."""
+class RowUnfit(RunError):
+    """A row does not fit the target that it is written to."""
 
-    sink: str
+    name: str  # of the sink or materialization
     reason: str
     path: str | None = None
     expected: str | None = None
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
-    MESSAGE = 'a row of sink "{sink}" cannot be written: {place}'
-    HINT = (
-        "Change the query so that it gives a value that fits, or create the sink with ON ERROR = QUARANTINE or SKIP to go on "
-        "without such rows."
-    )
+    EXPECTED: ClassVar[str] = "The schema has {} there."
 
     @property
     def place(self) -> str:
         return self.reason if self.path is None else f"{self.reason} at {self.path}"
 
     def detail(self) -> str | None:
-        expected = f"The schema has {self.expected} there." if self.expected is not None else None
+        expected = self.EXPECTED.format(self.expected) if self.expected is not None else None
         record = None
         if self.topic is not None:
             record = f'The record is at topic "{self.topic}" partition {self.partition} offset {self.offset}.'
         return " ".join(filter(None, (expected, record))) or None
+
+
+class RowNotEncodable(RowUnfit, code="RUN-0130"):
+    """A row of a sink does not fit the schema that the sink writes with. The error names the field and the record, never the
+    value."""
+
+    MESSAGE = 'a row of sink "{name}" cannot be written: {place}'
+    HINT = (
+        "Change the query so that it gives a value that fits, or create the sink with ON ERROR = QUARANTINE or SKIP to go on "
+        "without such rows."
+    )
 
 
 class TargetTopicReplaced(RunError, code="RUN-0140"):
@@ -403,3 +412,15 @@ class AnswerNotRead(RunError, code="RUN-0306"):
     MESSAGE = "the rows of the query were not read in time"
     DETAIL = "More than {megabytes} MB of them waited on disk, and their writers kept others from running."
     HINT = "Read the answer without long pauses, add a LIMIT, or raise spool in the table [queries] of headgate.toml."
+
+
+class RowDoesNotFit(RunError, code="RUN-0551"):
+    """A row that a client asked for has a value that its field in a materialization ON DEMAND cannot have."""
+
+    materialization: str
+    path: str
+    expected: str
+    reason: str
+    MESSAGE = 'a row of materialization "{materialization}" does not fit at {path}, expected {expected}: {reason}'
+    DETAIL = "Rows that came before it were sent."
+    HINT = "Correct the value, give the field another type, or write ON ERROR = SKIP, which leaves such rows out and counts them."

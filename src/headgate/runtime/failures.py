@@ -185,6 +185,12 @@ def _read_again(reader: SourceReader, partition: int, offset: int, side: str) ->
     return None if record is None else record[0 if side == "key" else 1]
 
 
+def is_of_spark(error: BaseException) -> bool:
+    """Whether Spark or the connection to it raised an error. The text of such an error may contain values of rows."""
+    from_connection = isinstance(error, ConnectionError | EOFError) or type(error).__name__.startswith("Py4J")
+    return from_connection or isinstance(error, PySparkException)
+
+
 def message_of(error: BaseException) -> str:
     """The text of an error. Spark is asked for the text of its own errors, and Spark may be dead by then."""
     try:

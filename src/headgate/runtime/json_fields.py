@@ -20,7 +20,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
-from headgate.runtime.formats.arrow_reader import stored
+from headgate.runtime.formats.arrow_reader import stored, without_collector
+from headgate.runtime.json_columns import MISSING_VALUE, quick_column
 from headgate.schema import types as t
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.formats.spark import to_spark
@@ -32,7 +33,6 @@ PROBLEM = "problem"
 NUL = "it contains a NUL character"
 MISSING = "it is missing or null"
 
-_MISSING = object()
 _read = partial(
     jiter.from_json, float_mode="lossless-float", catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys"
 )
@@ -77,7 +77,8 @@ def json_fields(text: Column, fields: Sequence[JsonField]) -> Column:
 
 
 class DocumentReader:
-    """Reads a batch of documents."""
+    """Reads a batch of documents: all of them first, and then field by field. A column of values that are all of the kind that their
+    field expects is made at once; any other is made value by value, with the same result."""
 
     def __init__(self, fields: tuple[JsonField, ...], returned: StructType) -> None:
         self._fields = fields
@@ -88,21 +89,59 @@ class DocumentReader:
         return [to_arrow_type(field.dataType, timezone="UTC") for field in self._returned.fields]
 
     def read(self, texts: pa.Array) -> pa.Array:
-        problems: list[dict[str, str] | None] = []
-        columns: list[list[Any]] = [[] for _ in self._fields]
-        nothing = [None] * len(self._fields)
-        for text in texts.to_pylist():
+        with without_collector():
+            documents, wrong = self._parsed(texts.to_pylist())
+            pairs = zip(self._fields, self._types[1:], strict=True)
+            columns = [_column(documents, field, type_, wrong) for field, type_ in pairs]
+        problems: list[dict[str, str] | None] = [None] * len(documents)
+        for row, error in wrong.items():
+            problems[row] = {"path": error.path, "expected": error.expected, "reason": reason_of(error)}
+        if wrong:
+            good = pa.array([None if row in wrong else row for row in range(len(documents))], pa.int64())
+            columns = [column.take(good) for column in columns]
+        arrays = [pa.array(problems, self._types[0]), *columns]
+        named = zip(self._returned.fields, arrays, strict=True)
+        return pa.StructArray.from_arrays(arrays, fields=[pa.field(f.name, a.type) for f, a in named])
+
+    def _parsed(self, texts: Sequence[str | None]) -> tuple[list[Any], dict[int, ValueDoesNotFit]]:
+        """The documents, and what is wrong with those that are not JSON."""
+        documents: list[Any] = []
+        wrong: dict[int, ValueDoesNotFit] = {}
+        for row, text in enumerate(texts):
             try:
-                values = values_of(text, self._fields)
-                problems.append(None)
-            except ValueDoesNotFit as wrong:
-                values = nothing
-                problems.append({"path": wrong.path, "expected": wrong.expected, "reason": reason_of(wrong)})
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
-        arrays = [pa.array(problems, self._types[0])]
-        arrays += [pa.array(column, type_) for column, type_ in zip(columns, self._types[1:], strict=True)]
-        return pa.StructArray.from_arrays(arrays, fields=[pa.field(f.name, a.type) for f, a in zip(self._returned.fields, arrays, strict=True)])  # fmt: skip
+                documents.append(_document(text, self._fields))
+            except ValueDoesNotFit as error:
+                documents.append(MISSING_VALUE)
+                wrong[row] = error
+        return documents, wrong
+
+
+def _column(
+    documents: Sequence[Any], field: JsonField, type_: pa.DataType, wrong: dict[int, ValueDoesNotFit]
+) -> pa.Array:
+    """The values of one field. A document whose value does not fit goes into ``wrong``, unless an earlier field is wrong too."""
+    found = _all_at(documents, field.tokens)
+    made = None if field.as_text else quick_column(found, field.type, type_, nullable=field.nullable)
+    if made is not None:
+        return made
+    values: list[Any] = []
+    path = field.path
+    for row, (document, value) in enumerate(zip(documents, found, strict=True)):
+        try:
+            values.append(_checked(document, value, field, path))
+        except ValueDoesNotFit as error:
+            values.append(None)
+            wrong.setdefault(row, error)
+    return pa.array(values, type_)
+
+
+def _all_at(documents: Sequence[Any], tokens: Sequence[str]) -> list[Any]:
+    if len(tokens) != 1:
+        return [_at(document, tokens) for document in documents]
+    [name] = tokens
+    return [
+        document.get(name, MISSING_VALUE) if type(document) is dict else _at(document, tokens) for document in documents
+    ]
 
 
 def reason_of(wrong: ValueDoesNotFit) -> str:
@@ -112,29 +151,33 @@ def reason_of(wrong: ValueDoesNotFit) -> str:
 
 def values_of(text: str | bytes | None, fields: Sequence[JsonField]) -> list[Any]:
     """The values of a document, as pyarrow takes them. Raises ValueDoesNotFit for the first that does not fit."""
-    document = _MISSING
-    if text is not None:
-        try:
-            document = _read(text.encode() if isinstance(text, str) else text)
-        except ValueError as error:
-            raise ValueDoesNotFit(fields[0].root if fields else ROOT, "json", "string", "it is not JSON") from error
-    return [_value(document, field) for field in fields]
+    document = _document(text, fields)
+    return [_checked(document, _at(document, field.tokens), field, field.path) for field in fields]
 
 
-def _value(document: Any, field: JsonField) -> Any:
-    found = _at(document, field.tokens)
-    if found is None or found is _MISSING:
-        if field.nullable or any(_at(document, place) in (None, _MISSING) for place in field.optional):
+def _document(text: str | bytes | None, fields: Sequence[JsonField]) -> Any:
+    if text is None:
+        return MISSING_VALUE
+    try:
+        return _read(text.encode() if isinstance(text, str) else text)
+    except ValueError as error:
+        raise ValueDoesNotFit(fields[0].root if fields else ROOT, "json", "string", "it is not JSON") from error
+
+
+def _checked(document: Any, found: Any, field: JsonField, path: str) -> Any:
+    """The value of a field, given what its document has at its place."""
+    if found is None or found is MISSING_VALUE:
+        if field.nullable or any(_at(document, place) in (None, MISSING_VALUE) for place in field.optional):
             return None
-        kind = "nothing" if found is _MISSING else "null"
-        raise ValueDoesNotFit(field.path, f"{print_type(t.plain(field.type))} not null", kind, MISSING)
-    value = from_json(_plain(found, field.type), field.type, field.path)
+        kind = "nothing" if found is MISSING_VALUE else "null"
+        raise ValueDoesNotFit(path, f"{print_type(t.plain(field.type))} not null", kind, MISSING)
+    value = from_json(_plain(found, field.type), field.type, path)
     if field.as_text:
         text = str(value) if isinstance(field.type, t.Json) else dumps(to_json(value, field.type))
         if "\\u0000" in text.replace("\\\\", ""):  # an escape, and not an escaped backslash before these letters
-            raise ValueDoesNotFit(field.path, "json", "string", NUL)
+            raise ValueDoesNotFit(path, "json", "string", NUL)
         return text
-    _check_nul(value, field.path)
+    _check_nul(value, path)
     return stored(value, field.type)
 
 
@@ -142,11 +185,11 @@ def _at(document: Any, tokens: Sequence[str]) -> Any:
     """The value that a pointer leads to. A step into something that has no members finds nothing."""
     for token in tokens:
         if isinstance(document, dict):
-            document = document.get(token, _MISSING)
+            document = document.get(token, MISSING_VALUE)
         elif isinstance(document, list) and token.isascii() and token.isdigit() and int(token) < len(document):
             document = document[int(token)]
         else:
-            return _MISSING
+            return MISSING_VALUE
     return document
 
 

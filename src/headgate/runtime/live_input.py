@@ -7,6 +7,7 @@ One more batch from the ledger to where the query came settles that: it writes o
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
@@ -23,6 +24,7 @@ from headgate.runtime.ports import Append, Changes, Ledger, Limit, Upsert
 from headgate.runtime.source import READER, offsets_json
 from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget
 
+DELIVERY = 0.04  # seconds in which a producer sends what an ended query gave it, if nothing is in its way
 LINGER = "5"  # ms; RUNTIME: with 0 the producer has a third of its throughput
 
 # Both sides as one frame: the record that should be the last of its key, and the one that is. One shuffle instead of a join.
@@ -31,7 +33,11 @@ SELECT hg_wanted.* FROM (
   SELECT max_by(hg_wanted, hg_order) FILTER (WHERE hg_is_wanted) AS hg_wanted,
     max_by(hg_held, hg_order) FILTER (WHERE NOT hg_is_wanted) AS hg_held
   FROM {both} GROUP BY key
-) WHERE hg_wanted IS NOT NULL AND (hg_held IS NULL OR NOT hg_wanted.value <=> hg_held.value)"""
+) WHERE hg_wanted IS NOT NULL AND (hg_held IS NULL OR NOT ({same}))"""
+SAME_VALUE = "hg_wanted.value <=> hg_held.value"
+# A record without headers is read with NULL, and may be written with none.
+NO_HEADERS = "CAST(array() AS array<struct<key: string, value: binary>>)"
+SAME_HEADERS = f"coalesce(hg_wanted.headers, {NO_HEADERS}) <=> coalesce(hg_held.headers, {NO_HEADERS})"
 
 
 class LiveInput(KafkaInput):
@@ -123,6 +129,17 @@ class LiveTarget(KafkaTarget):
         self._topic_id = topic.id
         return self.cluster.offsets(topic, latest=True)
 
+    def await_delivery(self) -> None:
+        """Let the producer send what the query gave it. What comes later is not lost, but is written twice."""
+        time.sleep(DELIVERY)
+        before, deadline = self.ends(), time.monotonic() + 1.0
+        while time.monotonic() < deadline:
+            time.sleep(DELIVERY / 2)
+            now = self.ends()
+            if now == before:
+                return
+            before = now
+
     def records(self, changes: Changes, read: int) -> DataFrame:
         records = super().records(changes, read)
         return records if self.tail is None else self.unwritten(records, self.tail)
@@ -135,6 +152,7 @@ class LiveTarget(KafkaTarget):
         reader = reader.option("subscribe", self.sink.topic).option(
             "startingOffsets", offsets_json(self.sink.topic, start)
         )
+        reader = reader.option("includeHeaders", str("headers" in records.columns).lower())
         found = reader.option("endingOffsets", offsets_json(self.sink.topic, now)).load()
         return lacking(records, found)
 
@@ -167,7 +185,8 @@ class LiveTarget(KafkaTarget):
 def lacking(records: DataFrame, found: DataFrame) -> DataFrame:
     """The last record of each key, unless it is the last of what was ``found`` of that key in the topic."""
     columns = F.struct(*[F.col(name) for name in records.columns])
-    nothing = F.struct(F.lit(None).cast("binary").alias("value"))
+    compared = ["value", *(["headers"] if "headers" in records.columns else [])]
+    nothing = F.struct(*[F.lit(None).cast(records.schema[name].dataType).alias(name) for name in compared])
     # A record of the topic comes after another by its offset, as a key stays in its partition; a wanted one by its place.
     wanted = records.withColumn("hg_order", F.monotonically_increasing_id()).select(
         "key", columns.alias("hg_wanted"), nothing.alias("hg_held"), "hg_order", F.lit(True).alias("hg_is_wanted")
@@ -175,11 +194,12 @@ def lacking(records: DataFrame, found: DataFrame) -> DataFrame:
     held = found.select(
         "key",
         F.lit(None).cast(wanted.schema["hg_wanted"].dataType).alias("hg_wanted"),
-        F.struct("value").alias("hg_held"),
+        F.struct(*compared).alias("hg_held"),
         F.col("offset").alias("hg_order"),
         F.lit(False).alias("hg_is_wanted"),
     )
-    return records.sparkSession.sql(UNWRITTEN, both=wanted.unionAll(held))
+    same = " AND ".join([SAME_VALUE, *([SAME_HEADERS] if "headers" in compared else [])])
+    return records.sparkSession.sql(UNWRITTEN.replace("{same}", same), both=wanted.unionAll(held))
 
 
 def kafka_offsets(text: str, topic: str) -> dict[int, int]:

@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -112,6 +113,7 @@ class LiveQueries:
         self._next_settle = 0.0
         self._of_root: SparkSession | None = None
         self._session: SparkSession | None = None
+        self._listener: _Listener | None = None
         self._events: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._teller = threading.Thread(target=self._tell, name="live-queries", daemon=True)
         self._closed = threading.Event()
@@ -126,6 +128,9 @@ class LiveQueries:
         """Tell nobody anything any more. The tasks have ended their queries."""
         self._closed.set()
         self._events.put(None)
+        if self._session is not None and self._listener is not None:
+            with suppress(Exception):  # Spark may have ended; otherwise it would call whoever is gone
+                self._session.streams.removeListener(self._listener)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     # Starts and ends
@@ -203,7 +208,8 @@ class LiveQueries:
             session = root.newSession()
             for name, value in SETTINGS.items():
                 session.conf.set(name, value)
-            session.streams.addListener(_Listener(self))
+            self._listener = _Listener(self)
+            session.streams.addListener(self._listener)
             self._of_root, self._session = root, session
         return self._session
 

@@ -21,10 +21,10 @@ from headgate.plan.target_definitions import (
     TargetField,
     record_of,
 )
+from headgate.runtime.errors import RowDoesNotFit
 from headgate.runtime.formats.json_text import json_object, json_text
 from headgate.runtime.formats.protobuf_writer import ProtobufEncoder
 from headgate.runtime.formats.write_checks import Check, field_checks, json_rule, protobuf_rule
-from headgate.runtime.on_demand_errors import RowDoesNotFit
 from headgate.runtime.query import BatchQuery, Finished, Messages, SourceGrew
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.target_rows import FieldColumns, Leaf, value_at

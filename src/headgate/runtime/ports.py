@@ -94,9 +94,11 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a target says of a write. None where it does not count."""
+    """What a target says of a write: the number of rows, None where it does not count, and whether it committed the batch. It
+    need not if the batch reads nothing new and changes nothing."""
 
     rows: int | None = None
+    committed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +196,13 @@ class Upsert:
 @dataclass(frozen=True, slots=True)
 class Diff:
     """A signed bag: rows with the column `hg_weight`, +1 for a row that came and -1 for one that went. `few` says that the
-    driver may well take them."""
+    driver may well take them. `anew` gives the same rows in another way, which computes no value that the result does not have:
+    what came and went in one batch may have been put together in between."""
 
     rows: DataFrame
     key: tuple[str, ...] | None
     few: bool = False
+    anew: Callable[[], DataFrame] | None = None
 
 
 Changes: TypeAlias = Append | Upsert | Diff
@@ -383,7 +387,8 @@ class SideWriter(Protocol):
 @dataclass(slots=True)
 class Progress:
     """Counters of a task since its engine started it. `batch` is the number of the last commit, `batch_seconds` the time of all
-    batches together, `skipped` the number of rejected records."""
+    batches together, `skipped` the number of rejected records, `stored_bytes` what the rows take that the task keeps, `told` a
+    sentence on how it works."""
 
     batch: int | None = None
     rows: int = 0
@@ -391,3 +396,5 @@ class Progress:
     batches: int = 0
     batch_seconds: float = 0.0
     last_commit: datetime | None = None
+    stored_bytes: int | None = None
+    told: str | None = None

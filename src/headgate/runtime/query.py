@@ -27,16 +27,18 @@ from headgate.runtime.computation import ComputedQuery, Rerun, located, only_sou
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import ComputationFailed, QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
+from headgate.runtime.push import Address, arrow_stream, push
 from headgate.runtime.relations import RelationFrames, SystemRows
 from headgate.runtime.session import LARGE_SETTINGS, SMALL_SETTINGS
 from headgate.runtime.source import ArrivedSchema, SourceReader
-from headgate.runtime.spool import Address, Spool, arrow_stream, push
+from headgate.runtime.spool import Spool
 from headgate.runtime.values import Json, json_rows, with_text_times
 from headgate.runtime.views.change_events import signed_rows
 from headgate.runtime.views.log_input import LogInput
-from headgate.runtime.views.store import WEIGHT, view_store
+from headgate.runtime.views.signed import WEIGHT
+from headgate.runtime.views.store import view_store
 from headgate.schema.formats.spark import from_spark
-from headgate.schema.render import print_type
+from headgate.schema.render import print_type, spark_identifier
 from headgate.schema.types import Bigint, TimestampTz
 
 log = logging.getLogger(__name__)
@@ -365,7 +367,11 @@ class BatchQuery:
 
 def _with_small_rows(frame: DataFrame, most: int) -> DataFrame:
     """The same rows. A job that meets one of more than ``most`` bytes fails with `LARGE_ROW`."""
-    growing = [F.col(f.name) for f in frame.schema.fields if not isinstance(f.dataType, NumericType | BooleanType)]
+    growing = [
+        F.col(spark_identifier(f.name))
+        for f in frame.schema.fields
+        if not isinstance(f.dataType, NumericType | BooleanType)
+    ]
     sizes = [F.coalesce(F.octet_length(column.cast("string")), F.lit(0)).cast("bigint") for column in growing]
     if not sizes:
         return frame

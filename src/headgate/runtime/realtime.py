@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 CATCHING_UP = "it catches up before it runs in real time"
 MOST_BEHIND = 10_000  # records that a query may begin with; batches are better at more
 QUIET = 1.5  # seconds without a record after which a task is idle
-DELIVERY = 0.04  # seconds in which a producer sends what an ended query gave it, if nothing is in its way
 FALLS, FALL_TIME, REST = 3, 300.0, 300.0  # so many queries ended by records in so many seconds: batches for so many
 LOOK_EVERY = 0.5  # seconds between two looks whether a query may start
 LOOK_AGAIN = 30.0  # seconds until a task without slots looks for some again
@@ -205,6 +204,8 @@ class RealTimeTask:
         if wait > 0 or time.time() < self._rests_until or self._needs_batch(available):
             return
         try:
+            if self._lacks_slots(len(self._position().offsets)):  # many may wait for slots, and nobody is asked for it
+                return
             self._input.reader.refresh()
             position = self._all_partitions()
         except HeadgateError as error:
@@ -215,11 +216,15 @@ class RealTimeTask:
         count = len(position.offsets)
         if any(side.writers().unreadable_fields for side in self._input.reader.schemas.values()):
             self._rest_for("a schema changed a field in a way that cannot be followed", LOOK_AGAIN)
-        elif not self._queries.slots.take(count):
-            free, total = self._queries.slots.free, self._queries.slots.total
-            self._rest_for(f"it needs {count} slots of Spark, and {free} of {total} are free", LOOK_AGAIN)
-        else:
+        elif not self._lacks_slots(count) and self._queries.slots.take(count):
             self._start(position, count)
+
+    def _lacks_slots(self, count: int) -> bool:
+        """Whether there are too few slots. Then the task rests."""
+        if lacks := count > (slots := self._queries.slots).free:
+            needed = f"{count} slot{'' if count == 1 else 's'}"
+            self._rest_for(f"it needs {needed} of Spark, and {slots.free} of {slots.total} are free", LOOK_AGAIN)
+        return lacks
 
     def _knows_more(self) -> bool:
         """Whether a query that started now would pass on records of a new version, at which the one that runs would end."""
@@ -351,8 +356,12 @@ class RealTimeTask:
         ended = time.monotonic()
         if self._is_keyed:
             self._settle(session, stopped)
-        took = ended - began, time.monotonic() - ended
-        log.info("task %s: its query ended in %.2f s, and was settled in %.2f s", self.name, *took)
+        log.info(
+            "task %s: its query ended in %.2f s, and settled %.2f s later",
+            self.name,
+            ended - began,
+            time.monotonic() - ended,
+        )
         self._queries.unsettled.pop(self.id, None)
         self._queries.handed_over.add(self.id)
         if stopped is not None and (arrived := self._arrived(stopped)) is not None:
@@ -382,11 +391,11 @@ class RealTimeTask:
     def _settle(self, session: SparkSession, stopped: StoppedAt | None) -> None:
         """Write what the query has not written of the records up to where it came. Behind the record that stopped it, and
         behind others that would have, it has written nothing."""
-        self._await_delivery()
+        self._target.await_delivery()
         if (bound := self._input.end()).topic_id != self._position().topic_id:
             return  # the next batch refuses the topic
         if stopped is not None:
-            bound = _before(bound, stopped.partition, stopped.offset)
+            bound = bound.without(stopped.partition, stopped.offset)
         self._target.tail = self._tails[0]
         source = self._input.reader.id
         while self._is_behind(bound):
@@ -394,22 +403,11 @@ class RealTimeTask:
             try:
                 self.task.run_batch(session, None, {source: bound})
             except (BadRecord, SchemaChanged) as error:
-                bound = _before(bound, error.partition, error.offset)
+                bound = bound.without(error.partition, error.offset)
                 self.task.begin()
             finally:
                 self._input.bound = None
         self._target.tail = None
-
-    def _await_delivery(self) -> None:
-        """Let the producer send what the query gave it. What comes later is not lost, but is written twice."""
-        time.sleep(DELIVERY)
-        before, deadline = self._target.ends(), time.monotonic() + 1.0
-        while time.monotonic() < deadline:
-            time.sleep(DELIVERY / 2)
-            now = self._target.ends()
-            if now == before:
-                return
-            before = now
 
     def _arrived(self, stopped: StoppedAt) -> ArrivedSchema | None:
         """The schema that the source must follow, if that is what stopped the query."""
@@ -444,9 +442,3 @@ class RealTimeTask:
 
     def _is_behind(self, end: KafkaPosition) -> bool:
         return distance(self._position(), end) > 0
-
-
-def _before(bound: KafkaPosition, partition: int, offset: int) -> KafkaPosition:
-    """The position without a record and those behind it in its partition."""
-    offsets = [min(o, offset) if p == partition else o for p, o in bound.by_partition.items()]
-    return KafkaPosition(bound.topic, bound.topic_id, tuple(offsets))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import AT, TaskDefinition, spark_name
 from headgate.runtime.decode import REJECTED
-from headgate.runtime.errors import RowNotEncodable
+from headgate.runtime.errors import RowNotEncodable, RowUnfit
 from headgate.runtime.failures import message_of
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import NOTHING_REJECTED, ManyRejected, Rejected
@@ -35,6 +36,8 @@ SELECT hg_first.* FROM (
 class TargetRejects(ABC):
     """The rows of one task that its target does not take. ``files`` is where many of them go."""
 
+    refusal: ClassVar[type[RowUnfit]]  # the error of a row that halts the task
+
     def __init__(
         self,
         definition: TaskDefinition,
@@ -54,7 +57,6 @@ class TargetRejects(ABC):
         """The rows, perhaps with more columns, and what is wrong with each: struct<schema_id, path, expected, reason>, NULL if
         nothing is."""
 
-    @abstractmethod
     def error(
         self,
         reason: str,
@@ -65,6 +67,7 @@ class TargetRejects(ABC):
         offset: int | None = None,
     ) -> HeadgateError:
         """The error of a row that halts the task."""
+        return self.refusal(self._definition.sink.name, reason, path, expected, topic, partition, offset)
 
     def written(self) -> DataFrame | None:
         """The rows that the target was given last, if it keeps them: those of a materialized view can be looked at again."""
@@ -138,6 +141,8 @@ class TargetRejects(ABC):
 class SinkRejects(TargetRejects):
     """The rows of one sink that cannot be encoded."""
 
+    refusal = RowNotEncodable
+
     def __init__(
         self,
         definition: TaskDefinition,
@@ -161,14 +166,3 @@ class SinkRejects(TargetRejects):
 
     def problems(self, rows: DataFrame) -> tuple[DataFrame, Column]:
         return rows, self._target.columns.problem
-
-    def error(
-        self,
-        reason: str,
-        path: str | None = None,
-        expected: str | None = None,
-        topic: str | None = None,
-        partition: int | None = None,
-        offset: int | None = None,
-    ) -> HeadgateError:
-        return RowNotEncodable(self._target.sink.name, reason, path, expected, topic, partition, offset)

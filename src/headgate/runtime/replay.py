@@ -10,23 +10,22 @@ of the former and only counts of the latter, whatever their number, and it reads
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Protocol
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition
-from headgate.catalog.tasks import Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
 from headgate.runtime.errors import ComputationFailed, RecordTooLarge, SchemaChanged, TopicReplaced
 from headgate.runtime.failures import message_of, translated, unknown_schema_id
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import ReplanNeeded
-from headgate.runtime.quarantine import EPOCH, FEW_RECORDS, QuarantineFiles, explained, new_folder
+from headgate.runtime.quarantine import QuarantineFiles, explained
 from headgate.runtime.rejected_rows import TargetRejects
+from headgate.runtime.replay_portions import KEPT, OUTDATED, WRITTEN, Portion, Quarantine, portions
 from headgate.runtime.sink_task import SinkPlan
 from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget, compute_before_write
 from headgate.runtime.targets.postgres import PostgresTarget
@@ -35,31 +34,11 @@ from headgate.runtime.task import Task
 
 GONE = "The record is no longer in its topic"
 NOT_TRIED = "It was not sent, because too many records of the replay failed"
+
 TRIES = 3  # a schema that is not known yet is taken up, and the work begun anew
 MOST_SENDS = 200  # of one portion, to find the records that fail; each that is found takes up to twenty
 
-MOST_AT_ONCE = 500_000  # records of folders in one portion
-
-# What becomes of a record.
-WRITTEN, OUTDATED, KEPT = "written", "outdated", "kept"
-
 Offsets = Mapping[int, int]
-
-
-class Quarantine(Protocol):
-    """The part of the catalog's store that a replay needs."""
-
-    def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]:
-        """Without their bytes."""
-
-    def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined] = ()) -> None:
-        """Take records out of the quarantine, and say of others why they stay."""
-
-    def quarantine_folders(self, task: int | None = None) -> tuple[QuarantineFolder, ...]: ...
-
-    def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None: ...
-
-    def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +55,13 @@ class Replayed:
 
 def replay(task: Task, session: SparkSession, quarantine: Quarantine, files: QuarantineFiles | None = None) -> Replayed:
     """Call it while the task has no batch under way. Raises ReplanNeeded before anything is written."""
-    portions = list(_portions(task, session, quarantine, files))
-    if not portions:
+    found = list(portions(task.id, _position(task).topic, session, quarantine, files))
+    if not found:
         return Replayed()
     input_ = _input(task)
     input_.reader.ask_again()
     input_.reader.refresh()
-    return sum((_replay_portion(task, session, portion) for portion in portions), Replayed())
+    return sum((_replay_portion(task, session, portion) for portion in found), Replayed())
 
 
 def _replay_portion(task: Task, session: SparkSession, portion: Portion) -> Replayed:
@@ -98,109 +77,6 @@ def _replay_portion(task: Task, session: SparkSession, portion: Portion) -> Repl
                 raise run.explained(error) from error
             run.reader.learn(unknown)
     raise AssertionError("the last attempt returns or raises")
-
-
-# What is replayed at once
-
-
-class Portion(Protocol):
-    """Some quarantined records of one task."""
-
-    @property
-    def places(self) -> DataFrame:
-        """Topic, partition, offset and time (in microseconds) of each record."""
-
-    def settle(self, outcome: DataFrame, kept: int) -> None:
-        """Let records go, or say why they stay. ``outcome`` has partition and offset of each record, its `fate`, and the
-        schema id, path, expectation and reason of those that are KEPT, ``kept`` in number."""
-
-
-def _portions(
-    task: Task, session: SparkSession, quarantine: Quarantine, files: QuarantineFiles | None
-) -> Iterable[Portion]:
-    topic = _position(task).topic
-    held = [one for one in quarantine.quarantined(task.id) if one.topic == topic]
-    for first in range(0, len(held), FEW_RECORDS):
-        yield CatalogPortion(session, quarantine, held[first : first + FEW_RECORDS])
-    folders = quarantine.quarantine_folders(task.id)
-    assert files is not None or not folders, "a folder needs a warehouse"
-    if files is not None:
-        yield from (FolderPortion(session, quarantine, files, some) for some in _together(folders))
-
-
-def _together(folders: Iterable[QuarantineFolder]) -> list[list[QuarantineFolder]]:
-    """Groups of folders that are replayed at once: every group costs some Spark jobs, however few records it has."""
-    groups: list[list[QuarantineFolder]] = []
-    for folder in folders:
-        last = groups[-1] if groups else []
-        records = folder.records + sum(one.records for one in last)
-        if last and records <= MOST_AT_ONCE and last[0].object == folder.object:
-            last.append(folder)
-        else:
-            groups.append([folder])
-    return groups
-
-
-class CatalogPortion:
-    """Records that are in the catalog itself."""
-
-    def __init__(self, session: SparkSession, quarantine: Quarantine, held: Sequence[Quarantined]) -> None:
-        self._quarantine = quarantine
-        self._held = {(one.partition or 0, one.offset or 0): one for one in held}
-        rows = [(q.topic, *place, int((q.time - EPOCH).total_seconds() * 1e6)) for place, q in self._held.items()]
-        columns = "topic string, partition int, offset bigint, time bigint"
-        self.places = F.broadcast(session.createDataFrame(rows, columns))
-
-    def settle(self, outcome: DataFrame, kept: int) -> None:
-        leaving, staying = [], []
-        for row in outcome.collect():
-            one = self._held[row["partition"], row["offset"]]
-            if row["fate"] != KEPT:
-                leaving.append(one)
-            elif row["path"] is None:  # only the reason is new
-                staying.append(replace(one, reason=row["reason"]))
-            else:
-                found = {name: row[name] for name in ("schema_id", "path", "expected", "reason")}
-                staying.append(replace(one, **found))
-        self._quarantine.release(leaving, staying)
-
-
-class FolderPortion:
-    """The records of folders of one object. Those that stay are written to another folder, which takes their place."""
-
-    def __init__(
-        self, session: SparkSession, quarantine: Quarantine, files: QuarantineFiles, folders: Sequence[QuarantineFolder]
-    ) -> None:
-        self._quarantine, self._files, self._folders = quarantine, files, folders
-        self._stored = files.read(session, folders).drop("object", "task")
-        self.places = self._stored.select("topic", "partition", "offset", "time")
-
-    def settle(self, outcome: DataFrame, kept: int) -> None:
-        if kept == 0:
-            self._quarantine.replace_folders(self._folders, None)
-            return
-        last = self._folders[-1]
-        new = new_folder(last.object, last.task, last.batch, kept)
-        self._quarantine.open_folders(last.task, [new])
-        self._files.write(self._staying(outcome), new)
-        self._quarantine.replace_folders(self._folders, new)
-
-    def _staying(self, outcome: DataFrame) -> DataFrame:
-        found = outcome.where(F.col("fate") == KEPT).drop("fate")
-        renamed = found.withColumnsRenamed(
-            {name: f"new_{name}" for name in ("schema_id", "path", "expected", "reason")}
-        )
-        joined = self._stored.join(renamed, ["partition", "offset"])
-        diagnosed = F.col("new_path").isNotNull()  # otherwise only the reason is new
-        now = {
-            name: F.when(diagnosed, F.col(f"new_{name}")).otherwise(F.col(name))
-            for name in ("schema_id", "path", "expected")
-        }
-        replaced = joined.withColumns({**now, "reason": F.col("new_reason")})
-        return replaced.select(*self._stored.columns)
-
-
-# One replay
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 A poller per cluster says how far the topics reach. Tasks with something to read, or whose timer is due, wait; a few workers
 take the one that worked least recently and run one batch of it. There is no barrier: a slow task holds one worker, and a
-task that fails, changes or goes touches no other. A task never runs twice at once.
+task that fails, changes or goes touches no other. A task never runs twice at once. Tasks whose server hangs, and that fail
+after each time-out, get half of the workers at most.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import Position
 from headgate.errors import HeadgateError
-from headgate.runtime.entry import AIM, SHORTEST_AIM, SMALL_ROWS, Entry, Request, ScheduledTask, watched_by
+from headgate.runtime import entry as entries
+from headgate.runtime.entry import AIM, SHORTEST_AIM, Entry, Request, ScheduledTask, watched_by
 from headgate.runtime.errors import TaskNotRunning
 from headgate.runtime.failures import own_error
 from headgate.runtime.poller import Pollers
@@ -30,8 +32,8 @@ log = logging.getLogger(__name__)
 
 WORKERS = 6  # batches at once; more than cores, because a batch mostly waits for brokers and disks
 BEGINNERS = 8  # tasks that find out at once where they stand; each waits for some answers of brokers
+RETRIERS = 4  # threads for tasks that do so after a failure
 DRAIN = 10.0  # seconds in which a batch may end before it is cancelled
-CANCEL_EVERY = 0.5  # seconds between two attempts to cancel a batch
 
 T = TypeVar("T")
 
@@ -72,6 +74,9 @@ class Scheduler:
         self._stopping = False
         self._tags = itertools.count(1)
         self._beginners = ThreadPoolExecutor(BEGINNERS, "begin")
+        self._retriers = ThreadPoolExecutor(RETRIERS, "begin-again")
+        self._most_failed = max(1, workers // 2)  # workers that tasks may hold whose last attempt failed
+        self._closing: list[ScheduledTask] = []  # tasks that have left and are not closed yet
         self._threads = [
             threading.Thread(target=self._work, name=f"worker-{number}", daemon=True) for number in range(workers)
         ]
@@ -85,27 +90,30 @@ class Scheduler:
 
     def add(self, task: ScheduledTask) -> None:
         """Run this task, in place of one with the same id, which may end its batch first."""
-        with self._changed:
+        with self._closing_outside_of_lock():
             entry = self._entries.get(task.id)
+            if self._stopping:
+                self._closing.append(task)
+                return
             if entry is not None and entry.is_at_work:
-                entry.leaving, entry.successor, entry.ends_query = True, task, entry.task.can_go_live
+                self._let_leave(entry, task)
                 entry.cancel_at = entry.cancel_at or time.monotonic() + DRAIN
                 self._changed.notify_all()
                 return
             if entry is not None:
                 self._close(entry)
-            self._enter(task, lag=None if entry is None else entry.lag)
+            self._enter(task, entry)
 
     def remove(self, task: int, *, cancel: bool = False) -> None:
         """Run this task no more. A batch under way may end, but is cancelled after DRAIN seconds, or at once."""
-        with self._changed:
+        with self._closing_outside_of_lock():
             entry = self._entries.get(task)
             if entry is None:
                 return
             if not entry.is_at_work:
                 self._leave(entry)
                 return
-            entry.leaving, entry.successor, entry.ends_query = True, None, entry.task.can_go_live
+            self._let_leave(entry, None)
             entry.cancel_at = time.monotonic() + (0.0 if cancel else DRAIN)
             self._changed.notify_all()
 
@@ -133,7 +141,7 @@ class Scheduler:
         """How much each task has not read yet, from the ends that the pollers saw last; None before it has begun."""
         with self._changed:
             for entry in self._entries.values():
-                entry.look(self._available(entry.task))
+                self._look(entry)
             return {id_: entry.lag for id_, entry in self._entries.items()}
 
     def in_batch(self) -> set[int]:
@@ -164,30 +172,40 @@ class Scheduler:
 
     def stop(self) -> None:
         """Let the batches under way end, cancel them after DRAIN seconds, and forget all tasks."""
-        with self._changed:
+        with self._closing_outside_of_lock():
             self._stopping = True
             for entry in list(self._entries.values()):
                 if entry.is_at_work:
-                    entry.leaving, entry.successor = True, None
+                    self._let_leave(entry, None)
                     entry.cancel_at = entry.cancel_at or time.monotonic() + DRAIN
                 else:
                     self._leave(entry)
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._entries, 3 * DRAIN)
         self._pollers.stop()
-        self._beginners.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._beginners, self._retriers):
+            pool.shutdown(wait=False, cancel_futures=True)
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(DRAIN)
 
-    def _enter(self, task: ScheduledTask, *, lag: int | None = None) -> None:
-        """Called with the lock. ``lag`` is shown until the task knows its own."""
-        entry = self._entries[task.id] = Entry(task, lag=lag)
+    def _enter(self, task: ScheduledTask, before: Entry | None) -> None:
+        """Called with the lock. The lag of the entry ``before`` is shown until the task knows its own."""
+        entry = self._entries[task.id] = Entry(task)
+        if before is not None:
+            entry.lag, entry.failed = before.lag, before.failed
         self._watch()
         if self._answered(entry):
             self._begin(entry)
 
+    def _let_leave(self, entry: Entry, successor: ScheduledTask | None) -> None:
+        """Take a task out when it is no longer at work. Called with the lock."""
+        if entry.successor is not None:  # it never ran
+            self._closing.append(entry.successor)
+        entry.leaving, entry.successor, entry.ends_query = True, successor, entry.task.can_go_live
+
     def _leave(self, entry: Entry) -> None:
+        """Called with the lock, inside of `_closing_outside_of_lock`."""
         self._close(entry)
         if self._entries.get(entry.task.id) is entry:
             del self._entries[entry.task.id]
@@ -198,10 +216,20 @@ class Scheduler:
         for request in entry.requests:
             request.answer.set_exception(TaskNotRunning(entry.task.name, starting=entry.successor is not None))
         entry.requests.clear()
-        try:
-            entry.task.close()
-        except Exception as error:  # noqa: BLE001 - what cannot be closed is gone already
-            log.warning("task %s could not be closed: %s", entry.task.name, str(error)[:200])
+        self._closing.append(entry.task)
+
+    @contextmanager
+    def _closing_outside_of_lock(self) -> Iterator[None]:
+        """Hold the lock, and close the tasks that have left when it is given back. To close a producer whose broker is away
+        takes its time, in which the others work."""
+        with self._changed:
+            yield
+            left, self._closing = self._closing, []
+        for task in left:
+            try:
+                task.close()
+            except Exception as error:  # noqa: BLE001 - what cannot be closed is gone already
+                log.warning("task %s could not be closed: %s", task.name, str(error)[:200])
 
     # What there is to read
 
@@ -216,7 +244,7 @@ class Scheduler:
             for entry in reading:
                 if not (entry.begun or entry.busy or entry.resting) and self._answered(entry):
                     self._begin(entry)
-                entry.look(self._available(entry.task))
+                self._look(entry)
             if any(entry.is_ready for entry in reading):
                 self._changed.notify_all()
             elif any(entry.task.due is not None for entry in reading):
@@ -224,7 +252,7 @@ class Scheduler:
 
     def _on_poll_failure(self, lost: Collection[Watched], error: HeadgateError) -> None:
         """Nobody knows what there is to read: the tasks are out. Those that a batch keeps busy find out themselves."""
-        with self._changed:
+        with self._closing_outside_of_lock():
             waiting = [e for e in self._entries.values() if not e.busy and not e.leaving]
             found = [e for e in waiting if not set(watched_by(e.task)).isdisjoint(lost)]
             for entry in found:
@@ -235,6 +263,14 @@ class Scheduler:
             self._changed.notify_all()
         for entry in found:
             self._events.failed(entry.task, error)
+
+    def _look(self, entry: Entry) -> None:
+        """Called with the lock, also by a poller, whom a task that cannot compare positions must not end."""
+        try:
+            entry.look(self._available(entry.task))
+        except Exception as error:  # noqa: BLE001 - a batch will fail of it, and say so
+            log.warning("task %s does not know what there is to read: %s", entry.task.name, str(error)[:200])
+            entry.woken = True
 
     def _available(self, task: ScheduledTask) -> dict[int, Position]:
         ends = self._pollers.ends
@@ -254,7 +290,7 @@ class Scheduler:
         """Called with the lock."""
         if not self._stopping:
             entry.busy = True
-            self._beginners.submit(self._begin_task, entry)
+            (self._retriers if entry.failed else self._beginners).submit(self._begin_task, entry)
 
     def _begin_task(self, entry: Entry) -> None:
         if entry.leaving:
@@ -267,7 +303,7 @@ class Scheduler:
             return
         with self._changed:
             entry.begun = True
-            entry.look(self._available(entry.task))
+            self._look(entry)
         self._events.begun(entry.task, entry.lag)
         self._release(entry)
 
@@ -275,12 +311,18 @@ class Scheduler:
 
     def _work(self) -> None:
         while (entry := self._next()) is not None:
-            if entry.leaving:
-                self._finish(entry)
-            elif entry.requests:
-                self._serve(entry)
-            else:
-                self._run(entry)
+            try:
+                self._work_on(entry)
+            except Exception as error:  # noqa: BLE001 - only this task is left out
+                self._fail(entry, error)
+
+    def _work_on(self, entry: Entry) -> None:
+        if entry.leaving:
+            self._finish(entry)
+        elif entry.requests:
+            self._serve(entry)
+        else:
+            self._run(entry)
 
     def _next(self) -> Entry | None:
         """The entry to work on, now busy; None at the end."""
@@ -289,6 +331,8 @@ class Scheduler:
                 waiting = [e for e in self._entries.values() if e.is_ready and (e.leaving or not self._stopping)]
                 if self._stopping and not waiting:
                     return None
+                if sum(e.busy and e.begun and e.failed for e in self._entries.values()) >= self._most_failed:
+                    waiting = [e for e in waiting if e.leaving or not e.failed]
                 if waiting:
                     chosen = min(waiting, key=lambda e: (not e.requests, e.worked_at))
                     chosen.busy = True
@@ -332,9 +376,9 @@ class Scheduler:
             limit = entry.size.limit(aim)
             entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
             entry.woken, entry.looked_at = False, time.monotonic()
-            waiting = entry.task.lag(available)
+            small = entry.is_small(available)
         try:
-            with self._jobs.batch(entry.tag, small=waiting is not None and waiting <= SMALL_ROWS) as session:
+            with self._jobs.batch(entry.tag, small=small) as session:
                 result = entry.task.run_batch(session, limit, available)
         except ReplanNeeded as needed:
             self._rest(entry, needed)
@@ -345,6 +389,7 @@ class Scheduler:
         if result is not None:
             entry.size.measure(result, limit, aim)
             self._events.committed(entry.task, result)
+        entry.failed = False
         self._release(entry)
 
     def _rest(self, entry: Entry, needed: ReplanNeeded) -> None:
@@ -362,36 +407,39 @@ class Scheduler:
         own = own_error(error, f'task "{entry.task.name}"')
         with self._changed:
             told = not entry.leaving
-            entry.resting, entry.leaving = own.retryable, entry.leaving or not own.retryable
+            entry.failed, entry.resting = True, own.retryable
+            entry.leaving = entry.leaving or not own.retryable
         if told:  # first, so that a task is at any moment in a batch, or known to have failed
             self._events.failed(entry.task, own)
         self._release(entry)
 
     def _release(self, entry: Entry) -> None:
         """The entry is not busy any more: go on with it, with its successor, or not at all."""
-        with self._changed:
+        with self._closing_outside_of_lock():
             entry.busy, entry.tag = False, None
             entry.worked_at = time.monotonic()
-            entry.look(self._available(entry.task))
+            self._look(entry)
             if entry.leaving and not entry.task.is_live:  # otherwise a worker ends it first
                 self._leave(entry)
-                if entry.successor is not None and not self._stopping:
-                    self._enter(entry.successor)
+                if entry.successor is not None:
+                    self._enter(entry.successor, None)
             self._changed.notify_all()
 
     def _cancel_late_batches(self) -> None:
-        """Cancel batches whose time is over, again and again until they end: they may be between two jobs of Spark."""
+        """Cancel batches whose time is over, now and then until they end."""
         while not (self._stopping and not self._entries):
             with self._changed:
-                leaving = [e.cancel_at for e in self._entries.values() if e.busy and e.cancel_at is not None]
-                if not leaving:
-                    self._changed.wait(CANCEL_EVERY if self._stopping else None)
-                    continue
+                times = [(entry, at) for entry in self._entries.values() if (at := entry.next_cancel) is not None]
                 now = time.monotonic()
-                tags = [
-                    e.tag for e in self._entries.values()
-                    if e.tag is not None and e.cancel_at is not None and e.cancel_at <= now
-                ]  # fmt: skip
+                late = [entry for entry, at in times if at <= now]
+                if not late:
+                    soonest = min(
+                        (at - now for _, at in times), default=entries.CANCEL_EVERY if self._stopping else None
+                    )
+                    self._changed.wait(soonest)
+                    continue
+                for entry in late:
+                    entry.cancelled_at = now
+                tags = [entry.tag for entry in late if entry.tag is not None]
             for tag in tags:
                 self._jobs.cancel(tag)
-            time.sleep(min(CANCEL_EVERY, max(0.01, min(leaving) - now)))

@@ -7,22 +7,21 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.connectors.connections import Clients
-from headgate.errors import HeadgateError
 from headgate.plan.definitions import AT, MaterializedDefinition, TaskDefinition
 from headgate.plan.target_definitions import IndexDefinition
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Append, Batch, Changes, Diff, LedgerStore, Limit, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import TargetRejects
-from headgate.runtime.sink_task import SinkPlan
-from headgate.runtime.step import LogRows, Part, StepInput, TargetStep, TopicRows
+from headgate.runtime.sink_task import SinkPlan, task_input
+from headgate.runtime.step import Part, TargetStep
 from headgate.runtime.table_task import is_dropped
+from headgate.runtime.targets.errors import RowRefused
 from headgate.runtime.targets.search import SearchTarget
 from headgate.runtime.targets.search_documents import ID, PROBLEM
-from headgate.runtime.targets.table_errors import RowRefused
 from headgate.runtime.task import Task
 from headgate.runtime.views.log_input import LogInput
-from headgate.runtime.views.view_task import ViewFiles, log_input
+from headgate.runtime.views.view_task import ViewFiles
 
 
 def search_task(
@@ -39,31 +38,20 @@ def search_task(
     ``views`` where materialized views are stored."""
     source, index, uuid = definition.source, definition.sink, store.task_uuid(definition.id)
     assert isinstance(index, IndexDefinition)
-    reader = f'materialization "{definition.name}"'
-    input_: KafkaInput | LogInput
-    rows: StepInput
-    if isinstance(source, MaterializedDefinition):
-        assert views is not None, "a task over a materialized view needs its storage"
-        input_ = log_input(source, views, store, "rows", reader)
-        rows, plan = LogRows(input_), SinkPlan(definition)
-    else:
-        input_ = PositionedInput(
-            source, clients, definition.id, reader, clients.kafka(source.connection).brokers, f"headgate-{uuid}", files,
-            lambda: store.count_in_catalog(definition.id),
-        )  # fmt: skip
-        rows, plan = TopicRows(input_), IndexPlan(definition)
-
-    def is_new() -> bool:
-        ledger = store.ledger(definition.id)
-        return ledger is None or ledger.number == 0
+    stored = isinstance(source, MaterializedDefinition)
+    plan = SinkPlan(definition) if stored else IndexPlan(definition)
+    input_, rows = task_input(
+        definition, clients, store, files, views, f'materialization "{definition.name}"', of_topic=PositionedInput
+    )
 
     def is_unfinished() -> bool:
         mark = store.mark(definition.id)
         return mark is not None and mark.end is not None
 
     target = SearchTarget(
-        index, clients.elasticsearch(index.connection), uuid, is_new, is_unfinished,
-        in_pieces=isinstance(source, MaterializedDefinition), is_dropped=lambda: is_dropped(store, definition.id),
+        index, clients.elasticsearch(index.connection), uuid, lambda: store.ledger(definition.id), is_unfinished,
+        name=plan.definition, in_pieces=stored, is_dropped=lambda: is_dropped(store, definition.id),
+        on_notice=on_notice,
     )  # fmt: skip
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
@@ -94,6 +82,8 @@ class IndexPlan(SinkPlan):
 
 class IndexRejects(TargetRejects):
     """The rows of one index that do not fit their fields, or that the index refuses."""
+
+    refusal = RowRefused
 
     def __init__(
         self,
@@ -129,17 +119,6 @@ class IndexRejects(TargetRejects):
         if isinstance(found, RowRefused) and (found.topic is not None or isinstance(self._input, LogInput)):
             return found
         return super().explain(session, error)
-
-    def error(
-        self,
-        reason: str,
-        path: str | None = None,
-        expected: str | None = None,
-        topic: str | None = None,
-        partition: int | None = None,
-        offset: int | None = None,
-    ) -> HeadgateError:
-        return RowRefused(self._target.definition.name, reason, path, expected, topic, partition, offset)
 
 
 def _problem(path: Column, expected: Column, reason: Column) -> Column:
@@ -186,13 +165,13 @@ class IndexParts:
             rows = output.unmarked().rows
             missing = missing.join(rows.select(self._target.documents.id.alias(ID)), ID, "left_anti")
         ids = [row[0] for row in missing.toLocalIterator()]
-        if not part.anew or self._target.definition.adopt:
+        if not part.anew or self._target.index.adopted:
             return len(ids)
         self._target.delete(ids, batch)
         return 0
 
     def _refill(self, session: SparkSession, output: Changes | None, part: Part, batch: Batch) -> None:
-        if part.is_first and not self._target.definition.adopt:
+        if part.is_first and not self._target.index.adopted:
             self._target.delete((row[0] for row in self._target.ids(session).toLocalIterator()), batch)
         self._target.write_rows(None if output is None else self._target.rows(output), batch)
 

@@ -13,7 +13,7 @@ from headgate.plan.definitions import OLD, PRESENT, HeadersColumn, PartitionBy, 
 from headgate.runtime.formats.given_avro import in_jvm
 from headgate.runtime.formats.given_json import json_in_jvm
 from headgate.runtime.formats.given_writer import GivenWriter
-from headgate.runtime.formats.writers import RecordWriter, row_of
+from headgate.runtime.formats.writers import RecordWriter, Row, row_of
 from headgate.runtime.ports import SideWriter
 from headgate.schema.encodings import AFTER, BEFORE, change_event
 from headgate.schema.names import ROOT, element_path, field_path, value_path
@@ -95,15 +95,21 @@ class SinkRecords:
     def _sides(self) -> Mapping[str, _Side]:
         """The key, if there is one, comes first."""
         sides = {"key": self.sink.key, "value": self.sink.value}
-        old_rows = self.sink.old_rows
-        return {name: _Side(name, side, old_rows=old_rows) for name, side in sides.items() if side is not None}
+        key, old_rows = self.sink.key, self.sink.old_rows
+        optional = key is not None and key.given and key.whole and self.sink.envelope == "NONE"
+        return {
+            name: _Side(name, side, old_rows=old_rows, optional=optional and name == "key")
+            for name, side in sides.items()
+            if side is not None
+        }
 
 
 class _Side:
-    """One side of the records of a sink."""
+    """One side of the records of a sink. An optional one is not there if its one column is null: the record has no key then."""
 
-    def __init__(self, name: str, encoding: RecordEncoding, *, old_rows: bool) -> None:
+    def __init__(self, name: str, encoding: RecordEncoding, *, old_rows: bool, optional: bool) -> None:
         self._name = name
+        self._optional = optional
         self._side, self._row = _written(encoding, old_rows=old_rows)
         self._writer = side_writer(self._side)
 
@@ -112,10 +118,16 @@ class _Side:
         return self._writer.can_reject
 
     def bytes(self) -> Column:
-        return self._writer.encode(self._row)
+        found = self._writer.encode(self._row)
+        return F.when(self._whole.isNotNull(), found) if self._optional else found
 
     def accepts(self) -> Column:
-        return self._writer.accepts(self._row)
+        found = self._writer.accepts(self._row)
+        return self._whole.isNull() | found if self._optional else found
+
+    @property
+    def _whole(self) -> Column:
+        return self._row[self._side.columns[0]]
 
     def problem(self) -> Column:
         error = self._writer.error(self._row)
@@ -139,7 +151,7 @@ def side_writer(side: RecordEncoding) -> SideWriter:
     return in_jvm(side) or json_in_jvm(side) or GivenWriter(side)
 
 
-def _written(side: RecordEncoding, *, old_rows: bool) -> tuple[RecordEncoding, dict[str, Column]]:
+def _written(side: RecordEncoding, *, old_rows: bool) -> tuple[RecordEncoding, Row]:
     """The side as its writer sees it, and its columns. An event is a record of two columns."""
     row = row_of(side)
     if not side.as_event:

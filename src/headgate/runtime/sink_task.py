@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster
-from headgate.plan.definitions import MaterializedDefinition, SinkDefinition, TaskDefinition, spark_name
+from headgate.plan.definitions import OLD, MaterializedDefinition, SinkDefinition, TaskDefinition, spark_name
 from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
@@ -18,14 +18,14 @@ from headgate.runtime.ports import Append, Batch, Changes, Diff, InputRange, Led
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import SinkRejects
 from headgate.runtime.relations import RelationFrames
-from headgate.runtime.step import LogRows, TargetStep, TopicParts, TopicRows
+from headgate.runtime.step import LogRows, StepInput, TargetStep, TopicParts, TopicRows
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.targets.kafka_progress import ProgressTopic
 from headgate.runtime.targets.kafka_transactions import KafkaTransactions
 from headgate.runtime.task import Task
 from headgate.runtime.views.change_events import change_events
-from headgate.runtime.views.log_input import Form
-from headgate.runtime.views.store import WEIGHT
+from headgate.runtime.views.log_input import Form, LogInput
+from headgate.runtime.views.signed import WEIGHT
 from headgate.runtime.views.view_task import ViewFiles, log_input
 from headgate.schema.render import spark_identifier
 
@@ -48,27 +48,45 @@ def sink_task(
     assert isinstance(sink, SinkDefinition)
     cluster = clients.kafka(sink.connection)
     target, plan = _target(definition, cluster, store), SinkPlan(definition)
-    if isinstance(source, MaterializedDefinition):
-        assert views is not None, "a sink over a materialized view needs its storage"
-        form: Form = "signed" if sink.old_rows else "rows"
-        log = log_input(source, views, store, form, f'sink "{definition.name}"')
-        keyed = bool(definition.source_key) and form == "rows"
-        return Task(
-            definition.id, definition.name, {source.id: log}, plan, target, store,
-            step=TargetStep(LogRows(log), plan, TopicParts(target), on_notice) if keyed else None,
-            rejects=SinkRejects(definition, log, target, files), guard=guard, on_notice=on_notice,
-        )  # fmt: skip
-    brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
     live = definition.latency.way == "real time"
-    input_ = (LiveInput if live else KafkaInput)(
-        source, clients, definition.id, f'sink "{definition.name}"', brokers,
-        f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
+    form: Form = "signed" if isinstance(source, MaterializedDefinition) and sink.old_rows else "rows"
+    input_, rows = task_input(
+        definition, clients, store, files, views, f'sink "{definition.name}"',
+        form=form, of_topic=LiveInput if live else KafkaInput, written=cluster,
     )  # fmt: skip
-    step = TargetStep(TopicRows(input_), plan, TopicParts(target), on_notice) if definition.source_key else None
+    keyed = sink.envelope == "UPSERT" if form == "signed" else bool(definition.source_key)
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
-        step=step, rejects=SinkRejects(definition, input_, target, files), guard=guard, on_notice=on_notice,
+        step=TargetStep(rows, plan, TopicParts(target, known_only=definition.view_start is not None), on_notice) if keyed else None,
+        rejects=SinkRejects(definition, input_, target, files), guard=guard, on_notice=on_notice,
     )  # fmt: skip
+
+
+def task_input(
+    definition: TaskDefinition,
+    clients: Clients,
+    store: LedgerStore,
+    files: QuarantineFiles | None,
+    views: ViewFiles | None,
+    reader: str,
+    *,
+    form: Form = "rows",
+    of_topic: type[KafkaInput] = KafkaInput,
+    written: KafkaCluster | None = None,
+) -> tuple[KafkaInput | LogInput, StepInput]:
+    """What a task reads, a topic or the changes of a materialized view, and the same as the input of a step. ``reader`` names the
+    task in errors, and ``written`` is the cluster that it writes to."""
+    source = definition.source
+    if isinstance(source, MaterializedDefinition):
+        assert views is not None, "a task over a materialized view needs its storage"
+        log = log_input(source, views, store, form, reader, definition.view_start)
+        return log, LogRows(log)
+    brokers = [clients.kafka(source.connection).brokers, *([] if written is None else [written.brokers])]
+    topic = of_topic(
+        source, clients, definition.id, reader, " or ".join(dict.fromkeys(brokers)),
+        f"headgate-{store.task_uuid(definition.id)}", files, lambda: store.count_in_catalog(definition.id),
+    )  # fmt: skip
+    return topic, TopicRows(topic)
 
 
 def _target(definition: TaskDefinition, cluster: KafkaCluster, store: LedgerStore) -> KafkaTarget:
@@ -95,7 +113,11 @@ class SinkPlan:
         deleted, or no longer passes a filter."""
         names, one_pass = self._task.source_key, self._task.marked_sql
         if isinstance(changed, Diff):
-            return Append(self._events(session, changed.rows))
+            events = self._events(session, changed.rows)
+            sink = self._task.sink
+            if not isinstance(sink, SinkDefinition) or sink.envelope != "UPSERT":
+                return Append(events)
+            return Upsert(events.drop(OLD), tuple(self._task.event_key), marked=True)
         if not isinstance(changed, Upsert):
             return Append(self._rows(session, changed.rows), isinstance(changed, Append) and changed.in_one_part)
         if changed.marked and names and one_pass is not None:
@@ -109,7 +131,7 @@ class SinkPlan:
         return Upsert(rows, tuple(names), keys)
 
     def _events(self, session: SparkSession, signed: DataFrame) -> DataFrame:
-        """Change events of the sink's relation, with the rows before the changes."""
+        """The changes of the sink's relation, with the rows before the changes."""
         came, went = (self._rows(session, signed.where(f"{WEIGHT} {sign} 0").drop(WEIGHT)) for sign in "><")
         return change_events(came, went, self._task.event_key)
 

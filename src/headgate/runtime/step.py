@@ -33,13 +33,15 @@ class Part:
     """One of the batches that bring a target in step: a part of its keys, or a range of its input if it has no key.
 
     ``anew`` says that the target may not keep keys that its relation does not have. ``read`` is how many records of the input were
-    read for it.
+    read for it. ``other_keys`` says that no key of the target is one of its relation: it reads another source, or its keys have
+    other bytes.
     """
 
     number: int
     parts: int
     anew: bool
     read: int
+    other_keys: bool = False
 
     @property
     def is_first(self) -> bool:
@@ -157,7 +159,7 @@ class TargetStep:
         else:
             changes, read = self._input.portion(session, end, self._done, self._parts)
         output = None if changes is None else self._plan.compute(session, {self._input.id: changes}, batch)
-        part = Part(self._done, self._parts, anew, read)
+        part = Part(self._done, self._parts, anew, read, other_keys)
         self._missing += self._target.write_part(session, output, part, batch, before_commit)
         self._done += 1
         if part.is_last and self._missing and (said := self._target.notice(self._missing, anew=anew)) is not None:
@@ -217,13 +219,13 @@ class LogRows:
         return self._input.view.id
 
     def end(self) -> Position:
-        return self._input.known_end or self._input.begin()
+        return self._input.known_end or self._input.first
 
     def parts(self, end: Position, limit: Limit) -> int:
         return 1
 
     def whole(self, session: SparkSession, end: Position) -> tuple[Changes | None, int]:
-        start = self._input.begin()
+        start = self._input.first
         size = distance(start, end)
         return (self._input.read(session, start, end) if size else None), size
 
@@ -232,12 +234,14 @@ class LogRows:
 
 
 class TopicParts:
-    """A keyed topic as the target of a step. A key is the bytes of a record's key."""
+    """A keyed topic as the target of a step. A key is the bytes of a record's key. ``known_only`` leaves out keys that the topic
+    does not have: those of a snapshot that was not wanted."""
 
     by_key = True
 
-    def __init__(self, target: KafkaTarget) -> None:
+    def __init__(self, target: KafkaTarget, *, known_only: bool = False) -> None:
         self._target = target
+        self._known_only = known_only
 
     def bounded(self, limit: Limit) -> Limit:
         return self._target.bounded(limit)
@@ -265,6 +269,8 @@ class TopicParts:
         missing, records = held, None
         if wanted is not None:
             wanted = part.rows(wanted, ("key",))
+            if self._known_only and not part.other_keys:
+                wanted = wanted.join(held.select("key"), "key", "left_semi")
             records = difference(wanted, held)
             missing = held.join(wanted.select("key"), "key", "left_anti")
         count = count_rows(missing)

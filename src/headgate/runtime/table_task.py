@@ -7,21 +7,21 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.connectors.connections import Clients
-from headgate.errors import HeadgateError, InternalError
+from headgate.errors import InternalError
 from headgate.plan.definitions import MaterializedDefinition, TaskDefinition
 from headgate.plan.target_definitions import TableDefinition
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Append, Batch, Changes, Diff, LedgerStore, Limit, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.rejected_rows import TargetRejects
-from headgate.runtime.sink_task import SinkPlan
-from headgate.runtime.step import LogRows, Part, StepInput, TargetStep, TopicRows
+from headgate.runtime.sink_task import SinkPlan, task_input
+from headgate.runtime.step import Part, TargetStep
+from headgate.runtime.targets.errors import RowRefused
 from headgate.runtime.targets.postgres import PostgresTarget
 from headgate.runtime.targets.postgres_merge import Merge
-from headgate.runtime.targets.table_errors import RowRefused
 from headgate.runtime.task import Task
 from headgate.runtime.views.log_input import LogInput
-from headgate.runtime.views.view_task import ViewFiles, log_input
+from headgate.runtime.views.view_task import ViewFiles
 
 
 def table_task(
@@ -38,25 +38,13 @@ def table_task(
     ``views`` where materialized views are stored."""
     source, table, uuid = definition.source, definition.sink, store.task_uuid(definition.id)
     assert isinstance(table, TableDefinition)
-    reader = f'materialization "{definition.name}"'
     stored = isinstance(source, MaterializedDefinition)
     target = PostgresTarget(
-        table, clients.postgres(table.connection), definition.id, uuid, on_notice,
+        table, clients.postgres(table.connection), definition.id, uuid, on_notice, name=definition.definition,
         in_pieces=stored, is_dropped=lambda: is_dropped(store, definition.id),
     )  # fmt: skip
     plan = SinkPlan(definition)
-    input_: KafkaInput | LogInput
-    rows: StepInput
-    if isinstance(source, MaterializedDefinition):
-        assert views is not None, "a task over a materialized view needs its storage"
-        input_ = log_input(source, views, store, "rows", reader)
-        rows = LogRows(input_)
-    else:
-        input_ = KafkaInput(
-            source, clients, definition.id, reader, clients.kafka(source.connection).brokers, f"headgate-{uuid}", files,
-            lambda: store.count_in_catalog(definition.id),
-        )  # fmt: skip
-        rows = TopicRows(input_)
+    input_, rows = task_input(definition, clients, store, files, views, f'materialization "{definition.name}"')
     return Task(
         definition.id, definition.name, {source.id: input_}, plan, target, store,
         step=TargetStep(rows, plan, TableParts(target), on_notice), rejects=TableRejects(definition, input_, target, files),
@@ -75,6 +63,8 @@ def is_dropped(store: LedgerStore, task: int) -> bool:
 
 class TableRejects(TargetRejects):
     """The rows of one table that do not fit their fields, or that the database does not take."""
+
+    refusal = RowRefused
 
     def __init__(
         self,
@@ -100,17 +90,6 @@ class TableRejects(TargetRejects):
 
     def written(self) -> DataFrame | None:
         return self._target.offered
-
-    def error(
-        self,
-        reason: str,
-        path: str | None = None,
-        expected: str | None = None,
-        topic: str | None = None,
-        partition: int | None = None,
-        offset: int | None = None,
-    ) -> HeadgateError:
-        return RowRefused(self._target.table.name, reason, path, expected, topic, partition, offset)
 
 
 def _problem(path: Column, expected: Column, reason: Column) -> Column:

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from headgate.plan.target_definitions import Fields, TargetField, ValuePath
 from headgate.runtime.checked_casts import checked_cast
 from headgate.runtime.formats.json_text import json_text
+from headgate.runtime.formats.write_checks import field_checks, finite_rule
 from headgate.runtime.json_fields import MISSING, PROBLEM, JsonField, json_fields
 from headgate.schema import types as t
 from headgate.schema.formats.postgres import to_postgres
@@ -174,7 +175,20 @@ def _typed(leaf: Leaf) -> tuple[Column, list[Column]]:
     if cast.fits is not None:
         wrong = value.isNotNull() & ~F.coalesce(cast.fits, F.lit(False))
         found.append(F.when(wrong, _problem(path, expected, cast.reason)))
+    if leaf.is_json and not isinstance(leaf.field.type, t.Json):
+        found += finite_problems(cast.value, leaf.field.type, steps)
     return made, found
+
+
+def finite_problems(value: Column, type_: t.Type, steps: Sequence[str]) -> list[Column]:
+    """What keeps a value from being JSON: Spark would write a number that is not finite as a text."""
+    at = _printed(steps)
+    checks = field_checks(t.Field("v", type_), finite_rule)
+    expected = print_type(t.plain(type_))
+    return [
+        F.when(one.fails(value), _problem(F.lit(at + one.path.removeprefix("$.v")), expected, one.reason))
+        for one in checks
+    ]
 
 
 def _problem(path: Column, expected: str, reason: str) -> Column:

@@ -17,21 +17,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain, islice
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import Positions, lag, reaches
-from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder
+from headgate.catalog.tasks import Ledger, Mark
+from headgate.crash_points import crash_point
 from headgate.errors import HeadgateError
-from headgate.processes import crash_point
+from headgate.runtime.batch_rejects import BatchRejects
 from headgate.runtime.errors import ComputationFailed, Fenced, OutputTooLarge, ProgressLost, SparkGone
-from headgate.runtime.failures import own_error
+from headgate.runtime.failures import is_of_spark, own_error, translated
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
@@ -45,14 +45,13 @@ from headgate.runtime.ports import (
     ReplanNeeded,
     RowRejects,
     Target,
+    Written,
 )
-from headgate.runtime.quarantine import new_folder
 
 log = logging.getLogger(__name__)
 
 LEARN_TRIES = 3  # times that a batch is tried again because an input took up a new schema
 ATTEMPTS = 3  # failed attempts at a range after which its mark is dropped and the batch halved
-REJECTED_WITH_LEDGER = 500  # rejected records that are stored in the transaction of the ledger; more go before it
 
 NO_MARK = Mark(None, 0)
 
@@ -90,13 +89,18 @@ class Task:
         rejects: RowRejects | None = None,
         begins_empty: bool = False,
         generation: int = 1,
+        next_due: Callable[[float], float] | None = None,
+        stored_bytes: Callable[[], int | None] = lambda: None,
+        told: Callable[[], str | None] = lambda: None,
         guard: Callable[[], None] = lambda: None,
         on_notice: Callable[[str], None] = lambda _: None,
-        crash: Callable[[str, int], None] = crash_point,
+        crash: Callable[[str, int], None] | None = None,
     ) -> None:
         """`step` brings the target in step when the plan is another one than that of the ledger; None for targets without a
         key, whose old rows stay. `rejects` finds the rows that the target cannot take. `begins_empty` says that the first batch is
-        wanted even if there is nothing to read: a query may have rows then. `generation` is that of a target which is empty. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
+        wanted even if there is nothing to read: a query may have rows then. `generation` is that of a target which is empty. `next_due` gives the time at which a batch is wanted without new
+        input, after one that took so many seconds. `stored_bytes` is what the target's rows take. `told` is a
+        sentence on how it works. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
         is given sentences for the event log."""
         self.id = id_
         self.name = name
@@ -104,9 +108,8 @@ class Task:
         self.plan = plan
         self.target = target
         self.progress = Progress()
-        self.due: float | None = (
-            None  # when a batch is wanted without new input (seconds since 1970); None for no timer
-        )
+        # When a batch is wanted without new input, in seconds since 1970; None for no timer.
+        self.due: float | None = None
         self.epoch = 0
         self.ledger: Ledger | None = None  # None: the progress is not known, and `begin` must find it
         self._store = store
@@ -114,9 +117,13 @@ class Task:
         self.rejects = rejects
         self._begins_empty = begins_empty
         self._generation = generation
+        self._next_due = next_due
+        self._stored_bytes = stored_bytes
+        self._told = told
         self._guard = guard
         self._on_notice = on_notice
-        self._crash = crash
+        self._crash = crash or (lambda point, number: crash_point(point, id_, number))
+        self._batch_rejects = BatchRejects(id_, store, self._crash)
         self._mark = NO_MARK
         self._counted = False  # whether the attempt under way is counted in the mark
         self._tried: Batch | None = None  # the batch of the attempt under way
@@ -141,6 +148,8 @@ class Task:
         self._mark = self._store.mark(self.id) or NO_MARK
         self.ledger = ledger
         self.progress.batch = ledger.number or None
+        self.progress.stored_bytes = self._stored_bytes()
+        self.due = None if self._next_due is None else time.time()
 
     def _fence(self) -> Ledger | None:
         """Only the holder of the lease begins tasks. A target with a larger epoch therefore means that the catalog was
@@ -250,7 +259,10 @@ class Task:
         self._save_mark(batch)
         self._crash("after_mark", batch.number)
         if step is None:
-            self._write(session, batch)
+            if not self._write(session, batch).committed:
+                self._mark = NO_MARK
+                self._wait(began)
+                return None
         else:
             stored = partial(self._reject, session, batch, with_inputs=False)
             step.write(session, batch, self._known_ledger().definition, stored)
@@ -269,7 +281,8 @@ class Task:
             id_: self.inputs[id_].choose_end(session, start, limit, available.get(id_), mark.get(id_))
             for id_, start in ledger.positions.items()
         }
-        if lag(ledger.positions, end) == 0 and not self._wants_first():
+        is_due = self.due is not None and self.due <= time.time()
+        if lag(ledger.positions, end) == 0 and not self._wants_first() and not is_due:
             return None
         if not reaches(end, mark):
             self._drop_mark("a record before its end halts the task, or its records are gone")
@@ -305,12 +318,12 @@ class Task:
             self._mark = Mark(None, self._mark.attempts + 1)
         self._counted = True
 
-    def _write(self, session: SparkSession, batch: Batch) -> None:
+    def _write(self, session: SparkSession, batch: Batch) -> Written:
         changes = {id_: input_.read(session, batch.start[id_], batch.end[id_]) for id_, input_ in self.inputs.items()}
         output = self.plan.compute(session, changes, batch)
         assert type(output) in self.target.takes, "the planner chose a form of changes that the target does not take"
         self._guard()
-        self.target.write(output, batch, lambda: self._reject(session, batch))
+        return self.target.write(output, batch, lambda: self._reject(session, batch))
 
     def _commit(self, session: SparkSession, batch: Batch, *, with_inputs: bool) -> None:
         """For a target with its own ledger, the write was the commit, and the catalog only gets a copy for SHOW.
@@ -324,9 +337,8 @@ class Task:
         if self.target.commit == "own":
             self._store.advance(self._store.ledger(self.id), new, None)
         else:
-            whole = batch.definition == self.plan.definition  # the parts before the last one count the same rows
-            found = self._rejected(session, with_inputs=with_inputs, with_target=with_inputs or whole)
-            self._store.advance(ledger, new, *self._store_rejected(batch, found))
+            found = self._rejected(session, batch, with_inputs=with_inputs)
+            self._store.advance(ledger, new, *self._batch_rejects.for_ledger(batch, found, self.progress))
         self.ledger = new
         self._mark = NO_MARK
         for id_, input_ in self.inputs.items():
@@ -348,50 +360,23 @@ class Task:
         self._crash("after_commit", batch.number)
         return self._finish(batch, {}, began)
 
-    def _rejected(self, session: SparkSession, *, with_inputs: bool = True, with_target: bool = True) -> list[Rejected]:
+    def _reject(self, session: SparkSession, batch: Batch, *, with_inputs: bool = True) -> None:
+        self._batch_rejects.store(batch, self._rejected(session, batch, with_inputs=with_inputs), self.progress)
+
+    def _rejected(self, session: SparkSession, batch: Batch, *, with_inputs: bool) -> list[Rejected]:
         """What the inputs could not decode, and what could not be encoded for the target."""
         found = [input_.rejected() for input_ in self.inputs.values()] if with_inputs else []
-        return [*found, self.rejects.rejected(session)] if self.rejects is not None and with_target else found
+        # While the target is brought in step, the parts before the last one count the same rows.
+        whole = with_inputs or batch.definition == self.plan.definition
+        return [*found, self.rejects.rejected(session)] if self.rejects is not None and whole else found
 
-    def _store_rejected(
-        self, batch: Batch, rejected: Sequence[Rejected]
-    ) -> tuple[Sequence[Quarantined] | None, Sequence[QuarantineFolder]]:
-        """The rejected records and the folders to store with the ledger. If there are more records than a transaction should
-        hold, all are stored at once, and None is returned for them."""
-        records, folders = self._rejected_records(batch, rejected)
-        few = list(islice(records, REJECTED_WITH_LEDGER + 1))
-        if len(few) <= REJECTED_WITH_LEDGER:
-            return few, folders
-        self._store.reject(self.id, batch.number, chain(few, records), folders)
-        return None, ()
-
-    def _reject(self, session: SparkSession, batch: Batch, *, with_inputs: bool = True) -> None:
-        whole = (
-            with_inputs or batch.definition == self.plan.definition
-        )  # the parts before the last one count the same rows
-        found = self._rejected(session, with_inputs=with_inputs, with_target=whole)
-        self._store.reject(self.id, batch.number, *self._rejected_records(batch, found))
-
-    def _rejected_records(
-        self, batch: Batch, rejected: Sequence[Rejected]
-    ) -> tuple[Iterator[Quarantined], Sequence[QuarantineFolder]]:
-        """The rejected records, counted as they are taken, and folders with those that are many."""
-        many = [one.many for one in rejected if one.many is not None]
-        folders = [new_folder(one.object, self.id, batch.number, one.count) for one in many]
-        if folders:
-            self._store.open_folders(self.id, folders)
-        for one, folder in zip(many, folders, strict=True):
-            one.write(folder)
-            self._crash("after_quarantine", batch.number)
-        self.progress.skipped += sum(one.not_kept for one in rejected) + sum(one.count for one in many)
-        return self._counted_records(rejected), folders
-
-    def _counted_records(self, rejected: Iterable[Rejected]) -> Iterator[Quarantined]:
-        for record in chain.from_iterable(one.records for one in rejected):
-            self.progress.skipped += 1
-            yield record
+    def _wait(self, began: float) -> None:
+        """Set the timer for the next batch that is wanted without new input."""
+        if self._next_due is not None:
+            self.due = self._next_due(time.monotonic() - began)
 
     def _finish(self, batch: Batch, available: Positions, began: float) -> BatchResult:
+        self._wait(began)
         rows, seconds = lag(batch.start, batch.end), time.monotonic() - began
         left = lag(batch.end, available)
         progress = self.progress
@@ -399,6 +384,7 @@ class Task:
         progress.rows += rows
         progress.batches += 1
         progress.batch_seconds += seconds
+        progress.stored_bytes, progress.told = self._stored_bytes(), self._told()
         return BatchResult(batch.number, rows, seconds, batch.end, left > 0)
 
     # Failures
@@ -409,6 +395,7 @@ class Task:
         error = self.target.explain(error)
         for id_, position in self.positions.items():
             error = self.inputs[id_].explain(error, position)
+        error = translated(error) if is_of_spark(error) else error
         self.ledger = None
         if isinstance(error, ComputationFailed):
             error = self._located(session, error, raised)

@@ -26,7 +26,7 @@ NEEDED = (
     "headgate.runtime.formats.protobuf_writer",
     "headgate.runtime.json_fields",
     "headgate.runtime.quarantine",
-    "headgate.runtime.spool",
+    "headgate.runtime.push",
 )
 
 

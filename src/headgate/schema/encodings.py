@@ -6,9 +6,9 @@ and the runtime builds a decoder from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from headgate.schema import types as t
@@ -45,10 +45,12 @@ class PrimitiveEncoding:
 
 @dataclass(frozen=True, slots=True)
 class CsvEncoding:
-    """The bytes are one line of delimited text with exactly these columns, all of them text."""
+    """The bytes are one line of delimited text with exactly these columns. All of them are text unless ``types`` says otherwise: then a
+    field that is empty and not in quotes is null."""
 
     columns: tuple[str, ...]
     delimiter: str = ","
+    types: tuple[t.Type, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +108,31 @@ def decoded_type(encoding: Encoding) -> t.Field:
             return t.Field("data", t.Json(), False)
         case PrimitiveEncoding():
             return t.Field("value", encoding.type, False)
+        case CsvEncoding(columns, types=types) if types:
+            return t.Field("data", t.Record(tuple(map(t.Field, columns, types))), False)
         case CsvEncoding(columns) | RegexEncoding(columns=columns):
             optional = isinstance(encoding, RegexEncoding)
             return t.Field("data", t.Record(tuple(t.Field(c, t.Text(), optional) for c in columns)), False)
         case SchemaEncoding():
-            known = with_past(_type(encoding, encoding.first), [type_in(encoding, schema) for schema in encoding.past])
-            followed = [type_in(encoding, schema) for schema in encoding.schemas[1:]]
-            return reduce(lambda known, arriving: merge_fields(known, arriving, accept=True), followed, known)
+            *_, whole = (_followed_type(part) for part in _as_followed(encoding))
+            return whole
+
+
+def _as_followed(encoding: SchemaEncoding) -> Iterator[SchemaEncoding]:
+    """The encoding as it was at creation, and after each schema that it followed. What is known of one serves the next: without
+    that, the time to follow a schema would grow with the number of those before it, and its square."""
+    for count in range(1, len(encoding.schemas) + 1):
+        yield replace(encoding, schemas=encoding.schemas[:count])
+
+
+@lru_cache(maxsize=1024)
+def _followed_type(encoding: SchemaEncoding) -> t.Field:
+    """The type of all schemas of an encoding. Ask for those of `_as_followed` one after the other."""
+    *before, last = encoding.schemas
+    if not before:
+        return with_past(_type(encoding, last), [type_in(encoding, schema) for schema in encoding.past])
+    known = _followed_type(replace(encoding, schemas=tuple(before)))
+    return merge_fields(known, type_in(encoding, last), accept=True)
 
 
 def _type(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
@@ -142,11 +162,20 @@ def names_in(encoding: SchemaEncoding, schema: WrittenSchema) -> renames.KnownFi
 @lru_cache(maxsize=1024)
 def known_fields(encoding: SchemaEncoding) -> tuple[renames.KnownFields, ...]:
     """The same for each schema of the side, oldest first."""
-    first, *others = [renames.members(encoding.format, schema, encoding.message) for schema in encoding.schemas]
-    known = [renames.own_names(first)]
-    for fields in others:
-        known.append(renames.names_of_later(known, fields))
-    return tuple(known)
+    *_, found = (_followed_fields(part.format, part.message, part.schemas) for part in _as_followed(encoding))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _followed_fields(
+    format_: SchemaFormat, message: str | None, schemas: tuple[WrittenSchema, ...]
+) -> tuple[renames.KnownFields, ...]:
+    *before, last = schemas
+    fields = renames.members(format_, last, message)
+    if not before:
+        return (renames.own_names(fields),)
+    known = _followed_fields(format_, message, tuple(before))
+    return (*known, renames.names_of_later(known, fields))
 
 
 @lru_cache(maxsize=1024)

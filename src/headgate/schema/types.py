@@ -212,6 +212,18 @@ def plain(type_: Type) -> Type:
             return map_inner(type_, plain)
 
 
+def with_nulls(type_: Type) -> Type:
+    """The type with every part nullable, at every depth."""
+    match type_:
+        case Record():
+            type_ = replace(type_, fields=tuple(replace(field, nullable=True) for field in type_.fields))
+        case Array():
+            type_ = replace(type_, element_nullable=True)
+        case Map():
+            type_ = replace(type_, value_nullable=True)
+    return map_inner(type_, with_nulls)
+
+
 def inner_fields(type_: Type, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
     """The fields of the records in a type, with the names that lead to them, outer ones first. Arrays and maps add nothing
     to a path. Named types are not looked into: their fields are columns of the type."""

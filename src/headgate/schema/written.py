@@ -1,8 +1,7 @@
-"""A schema that somebody else wrote, as text, and what a schema registry says about schemas.
-Schemas that are JSON documents are loaded here, within limits against hostile ones.
+"""Schemas as text, from outside Headgate or for a registry, and the levels of compatibility of a registry.
 
-These are plain values. They are here, below everything that plans or runs, so that a plan can hold a schema without
-knowing the registry that it came from.
+Schemas that are JSON documents are loaded here. Limits protect against documents that are too deep or too large. All classes
+are plain values, so that a plan can hold a schema without importing the client of a registry.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from headgate.schema.types import MAX_DEPTH, Named, Type, depth
 
 
 class SchemaFormat(StrEnum):
-    """The values are those of the registry's REST interface; `words` is how statements write the format."""
+    """The values are those of the registry's REST interface; `words` are the words for the format in statements."""
 
     AVRO = "AVRO"
     JSON = "JSON"
@@ -31,7 +30,7 @@ class SchemaFormat(StrEnum):
 
     @classmethod
     def from_words(cls, words: str) -> SchemaFormat:
-        """Raises ValueError for words that no format has."""
+        """The format with these words. Raises ValueError if there is none."""
         return cls(words.removesuffix(" SCHEMA"))
 
 
@@ -39,8 +38,8 @@ class SchemaFormat(StrEnum):
 class WrittenSchema:
     """A schema from outside: from a registry, from a statement, or generated to be registered.
 
-    `references` are the names and texts of all schemas that it refers to, also indirectly, each after those that it
-    needs itself. `id` is the registry's. It is None for a schema that no registry has returned: one that is written
+    `references` are the names and texts of all schemas that it refers to, directly or indirectly. Each one comes after those
+    that it needs itself. `id` is the id in the registry, or None for a schema that no registry has returned: one that is written
     in a statement, or that is still to be registered.
     """
 
@@ -82,7 +81,7 @@ class CompatibilityLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A field of a record in one schema, and the fields of the record that it holds, also in an array or a map.
+    """A field of a record in one schema. ``inner`` are the fields of the record in it, or in its array or map.
 
     A later version of the schema may call it by another name. Avro then lists its earlier names as ``aliases``, and
     Protobuf keeps its ``number``.
@@ -99,8 +98,8 @@ class Member:
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """Any JSON value."""
 
-# Thirty records that each use the next one twice have a thousand million fields in all, and a walk over such a type
-# would not end. The largest real schemas that we have seen have about 20,000 fields.
+# Thirty records of which each uses the next one twice expand to a thousand million fields, and a walk over them would take
+# too long. The largest real schemas that we have seen have about 20,000 fields.
 MAX_FIELDS = 50_000
 
 
@@ -117,8 +116,8 @@ def load_document(text: str, format: str, malformed: Callable[[str, str], Schema
 def copy_document(document: object, format: str, malformed: Callable[[str, str], SchemaError]) -> object:
     """A copy in which no node occurs twice.
 
-    A document made by a program may share nodes. Readers find recursion by the identity of nodes and would take a
-    shared node for it.
+    A document that a program has built may use one node in several places. Readers detect recursion by the identity of nodes,
+    and would mistake a shared node for recursion.
     """
     try:
         text = json.dumps(document, allow_nan=False)
@@ -130,7 +129,7 @@ def copy_document(document: object, format: str, malformed: Callable[[str, str],
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which Python's parser accepts and JSON does not have."""
+    """Refuse NaN and Infinity. Python's parser accepts them, but JSON does not have them."""
     raise ValueError(f"{name} is not json")
 
 

@@ -32,8 +32,8 @@ from headgate.catalog.errors import UnknownObject, WrongKind
 from headgate.control.on_demand import RowsCall, RowsEnd, Service
 from headgate.control.sessions import Cancellation
 from headgate.errors import HeadgateError, InternalError
+from headgate.plan.materialization_errors import NotOnDemand
 from headgate.plan.on_demand import RowsRequest
-from headgate.plan.on_demand_errors import NotOnDemand
 from headgate.plan.on_demand_messages import (
     PACKAGE,
     SHARED_PACKAGE,

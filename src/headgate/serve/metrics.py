@@ -56,6 +56,10 @@ FAMILIES = (
         "headgate_task_lag_records", "gauge", "Records of its input that the task had not processed after its last batch.",
         _single(lambda s: s.lag),
     ),
+    Family(
+        "headgate_task_stored_bytes", "gauge", "Files of the rows that the task keeps for a materialized view.",
+        _single(lambda s: s.stored_bytes),
+    ),
     Family("headgate_task_rows_total", "counter", "Records that the task has read.", _single(lambda s: s.rows)),
     Family(
         "headgate_task_skipped_records_total", "counter",

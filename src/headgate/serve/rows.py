@@ -22,8 +22,8 @@ from headgate.catalog.errors import UnknownObject, WrongKind
 from headgate.control.on_demand import OnDemand, RowsCall, RowsEnd
 from headgate.control.sessions import Cancellation
 from headgate.errors import HeadgateError, InternalError, similar_names
+from headgate.plan.materialization_errors import MalformedLimit, NotOnDemand
 from headgate.plan.on_demand import RowsRequest
-from headgate.plan.on_demand_errors import MalformedLimit, NotOnDemand
 from headgate.serve.errors import UnknownParameter
 from headgate.serve.stream import Emit, Stream
 from headgate.text.lexer import shortened

@@ -27,7 +27,7 @@ from headgate.control import sessions
 from headgate.control.apply import apply, plan
 from headgate.control.engine import Engine
 from headgate.errors import HeadgateError, InternalError
-from headgate.plan.on_demand_errors import MalformedLimit
+from headgate.plan.materialization_errors import MalformedLimit
 from headgate.serve import errors
 from headgate.serve.metrics import CONTENT_TYPE, metrics
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, JsonRows, Notice, Rows

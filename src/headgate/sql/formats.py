@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from headgate.schema.types import Type
 from headgate.sql import options as o, statement as s
 from headgate.sql.registry_formats import (
     FormatOptions,
@@ -37,7 +38,10 @@ class BytesFormat:
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """The bytes are one JSON text, without a schema."""
+    """The bytes are one JSON text, without a schema. ``single`` says that a stream writes its one column without an object around it;
+    it is not printed."""
+
+    single: bool = False
 
     def sql(self) -> str:
         return "JSON"
@@ -66,11 +70,13 @@ class PrimitiveFormat:
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
-    """``columns``: their number, without names. ``header``: their names. Neither: the file has a header line."""
+    """``columns``: their number, without names. ``header``: their names. Neither: the file has a header line. ``types`` are those of
+    the columns of a stream or table, and are not printed."""
 
     columns: int | None = None
     header: tuple[Identifier, ...] | None = None
     delimiter: str | None = None
+    types: tuple[Type, ...] = ()
 
     def sql(self) -> str:
         columns = f"WITH {self.columns} COLUMNS" if self.columns is not None else ""

@@ -10,6 +10,7 @@ from headgate.sql import options as o, statement as s
 from headgate.sql.errors import NestedTooDeep, RepeatedClause
 from headgate.sql.objects import Target, print_full_type
 from headgate.text.cursor import Cursor, Identifier
+from headgate.text.errors import InvalidNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,6 @@ class MaterializationOptions(o.Options, owner="the materialization"):
     nested: Literal["FLATTEN", "TABLES", "JSON"] | None = o.option()
     delta_updates: bool = o.option(False)
     adopt: bool = o.option(False)
-    confirm: bool = o.option(False)
     seed_backfill: int | None = o.option()
 
 
@@ -218,7 +218,7 @@ def _fields(cursor: Cursor) -> Fields:
     """Read a list of fields, or RECOMMENDED."""
     if not cursor.take("RECOMMENDED"):
         return FieldList(_field_list(cursor, 1))
-    depth = cursor.whole_number() if cursor.take("DEPTH") else None
+    depth = _depth(cursor) if cursor.take("DEPTH") else None
     exclude = tuple(_excluded(cursor) for _ in cursor.items()) if cursor.take("EXCLUDE") else ()
     return RecommendedFields(depth, exclude)
 
@@ -226,6 +226,14 @@ def _fields(cursor: Cursor) -> Fields:
 def _excluded(cursor: Cursor) -> s.ObjectName | Pointer:
     pointer = cursor.take_string()
     return Pointer(pointer) if pointer is not None else s.object_name(cursor)
+
+
+def _depth(cursor: Cursor) -> int:
+    token = cursor.token
+    depth = cursor.whole_number()
+    if depth == 0:
+        raise InvalidNumber(token.value, "a whole number above 0").at(token.span)
+    return depth
 
 
 def _field_list(cursor: Cursor, depth: int) -> tuple[MaterializedField, ...]:

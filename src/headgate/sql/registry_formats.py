@@ -73,8 +73,8 @@ class FrozenSchema:
 
     ``references`` are pairs of name and schema. A schema comes after those that it needs. ``past`` marks an earlier
     version than the one that the source was created with; it is kept for the defaults of its fields. ``names`` are the
-    fields that a schema of a sink calls by other names than SQL. The id is pending only between planning and doing; the
-    catalog never stores a pending one.
+    fields that a schema of a sink calls by other names than SQL. ``single`` marks the generated schema of a stream whose values are
+    one column without a record around it. The id is pending only between planning and doing; the catalog never stores a pending one.
     """
 
     side: Side
@@ -83,6 +83,7 @@ class FrozenSchema:
     references: tuple[tuple[str, str], ...] = ()
     past: bool = False
     names: FieldNames = ()
+    single: bool = False
 
     @property
     def known_id(self) -> int | None:

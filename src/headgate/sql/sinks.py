@@ -38,12 +38,13 @@ class SinkKey:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions(o.Options, owner="the sink"):
-    """Options of CREATE SINK. ``seed_offset`` holds the offsets of the source's topic at which a sink without a snapshot
-    begins."""
+    """Options of CREATE SINK. A sink without a snapshot begins at ``seed_offset``, the offsets of the source's topic, or behind
+    ``seed_batch`` of a materialized view, which are its generation and its number."""
 
     key_in_value: bool = o.option(True)
     snapshot: bool = o.option(True)
     seed_offset: tuple[int, ...] | None = o.option()
+    seed_batch: tuple[int, ...] | None = o.option()
     delivery: Literal["at least once", "exactly once"] = o.option("at least once")
     latency: Literal["real time", "micro-batch"] | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))

@@ -197,10 +197,10 @@ class SpecEnvironment:
         return context
 
     def restart(self) -> None:
-        """Stop the engine in order, and start one on the same catalog."""
-        if self._engine is not None:
-            self._engine.stop()
-        self._start_again()
+        """Stop the engine in order, and start one on the same catalog. Both are in the same process and have the same Spark,
+        whose start would take most of the time; `kill` ends both."""
+        assert self._project is not None, "no file has begun"
+        self._open(self._project)
 
     def kill(self) -> None:
         """Kill the engine and its Spark, and start one on the same catalog."""

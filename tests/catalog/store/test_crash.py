@@ -10,7 +10,8 @@ import pytest
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import apply
-from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
+from headgate.catalog.store.reader import SqliteReader
+from headgate.catalog.store.sqlite import SqliteStore
 from tests.catalog.building import START
 from tests.catalog.store.children import child, line, next_commit
 

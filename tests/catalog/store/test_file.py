@@ -20,7 +20,8 @@ from headgate.catalog.errors import (
 )
 from headgate.catalog.store import database as opening
 from headgate.catalog.store.database import REFUSED, format_of, migrations, newest_format
-from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
+from headgate.catalog.store.reader import SqliteReader
+from headgate.catalog.store.sqlite import SqliteStore
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind
 from tests.catalog.building import created

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from headgate.catalog.changes import ObjectRenamed
 from headgate.catalog.errors import LeaseHeld, LeaseLost
 from headgate.catalog.store.lease import TIME_TO_LIVE, Lease, Process, is_alive, is_free, this_process
-from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
+from headgate.catalog.store.reader import SqliteReader
+from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import Ledger
 from tests.catalog.building import NOW
 from tests.catalog.store.children import child, line
@@ -104,6 +106,20 @@ def test_a_writer_that_was_replaced_can_write_nothing_any_more(tmp_path: Path) -
         with SqliteReader(path) as reader:
             assert reader.load().get(2).name == "renamed"
             assert len(reader.history()) == 1
+
+
+def test_a_holder_that_was_stopped_for_long_is_named_to_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "c.db"
+    with child("hold", path) as process:
+        assert line(process) == "holding"
+        process.send_signal(signal.SIGSTOP)
+        lose_lease(path)
+        with SqliteStore(path) as store:
+            assert store.silent_holder is not None
+            assert store.silent_holder.pid == process.pid
+            lose_lease(path)
+            with SqliteStore(path) as again:  # this very process
+                assert again.silent_holder is None
 
 
 def test_a_beat_keeps_a_lease_alive(tmp_path: Path) -> None:

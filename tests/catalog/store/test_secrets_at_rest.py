@@ -28,7 +28,8 @@ from headgate.catalog.secrets import (
     new_key,
 )
 from headgate.catalog.store.keys import VARIABLE, Keys, key_file_beside
-from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
+from headgate.catalog.store.reader import SqliteReader
+from headgate.catalog.store.sqlite import SqliteStore
 from headgate.errors import HeadgateError
 from headgate.sql.connections import CreateSecret, SecretText
 from headgate.sql.statement import Kind

@@ -27,7 +27,8 @@ from headgate.catalog.changes import (
 from headgate.catalog.errors import AlreadyExists, CatalogChanged, LedgerMoved, NotUnicode
 from headgate.catalog.objects import DesiredTaskState
 from headgate.catalog.positions import KafkaPosition, KafkaRecord, Positions, SequenceRecord
-from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
+from headgate.catalog.store.reader import SqliteReader
+from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import (
     Ledger,
     Mark,
@@ -312,7 +313,7 @@ def test_a_replay_lets_some_records_go_and_says_why_others_stay(store: SqliteSto
 
 def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteStore) -> None:
     sink = create(store, Kind.SINK, "s")
-    status = TaskStatus(sink, State.HALTED, NOW, "RUN-0001: cannot decode", 3, 10, 1, 5, 4, 0.5, NOW, 2)
+    status = TaskStatus(sink, State.HALTED, NOW, "RUN-0001: cannot decode", 3, 10, 1, 5, 4, 0.5, NOW, 2, None, 4096)
     store.report(status)
     store.advance(None, Ledger(sink, 1, 1, 5, at(0)))
     store.save_mark(sink, Mark(at(1), 1))

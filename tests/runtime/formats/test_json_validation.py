@@ -44,6 +44,14 @@ def test_a_schema_that_has_a_name_of_its_own_is_left_alone(own: dict[str, object
     assert batch_validator(WrittenSchema(json.dumps({**own, "type": "object"}))) is None
 
 
+def test_a_schema_without_a_draft_may_be_of_draft_7() -> None:
+    items = WrittenSchema('{"type": "array", "items": [{"type": "integer"}, {"type": "string"}]}')
+    many, one = batch_validator(items), validator(items)
+    assert many is not None
+    assert [one.is_valid(found) for found in ([1, "x"], ["x"])] == [True, False]
+    assert [many.is_valid([found]) for found in ([1, "x"], ["x"])] == [True, False]
+
+
 def test_a_property_may_have_any_name() -> None:
     schema = {"properties": {"id": {"type": "integer"}, "$id": {"type": "string"}}}
     assert batch_validator(WrittenSchema(json.dumps(schema))) is not None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal as Number
 from typing import Any
 
 import pytest
@@ -14,13 +16,35 @@ from hypothesis import given, settings, strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, functions as F
 
+from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.decode import evaluate_once, side_reader
 from headgate.runtime.formats.frame import UNKNOWN_ID
+from headgate.runtime.formats.given.writer import row_writer
+from headgate.runtime.formats.json_text import json_text
 from headgate.runtime.formats.side import NO_WRITERS, WriterSchemas
 from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding, SchemaEncoding
 from headgate.schema.formats.regex import read_pattern
+from headgate.schema.render import print_type
+from headgate.schema.types import (
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Field,
+    Integer,
+    Record,
+    Text,
+    Timestamp,
+    TimestampTz,
+    Type,
+)
+from headgate.schema.values import from_json
 from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, framed, written
+from tests.runtime.formats.writing import written as encoded
+from tests.schema.strategies import values_of
 from tests.spark import in_own_jvm
 
 pytestmark = pytest.mark.spark
@@ -90,6 +114,57 @@ def long_lines_of_csv(session: SparkSession) -> None:
     """A reader that took a frame of the stack for each quote would need more than the 8 MB that there are."""
     body = b'"' + b'x""' * 500_000 + b'",y'
     assert read(session, CsvEncoding(("a", "b")), [body]) == [{"a": 'x"' * 500_000, "b": "y"}]
+
+
+TYPED = Record((
+    Field("i", Integer()), Field("b", Bigint()), Field("d", Double()), Field("n", Decimal(10, 2)), Field("o", Boolean()),
+    Field("t", Text()), Field("x", Bytes()), Field("da", Date()), Field("ts", Timestamp()), Field("tz", TimestampTz()),
+))  # fmt: skip
+
+
+@pytest.mark.parametrize("delimiter", [",", "-", "5"])
+def test_rows_of_delimited_text_come_back_from_both_writers(session: SparkSession, delimiter: str) -> None:
+    names = tuple(field.name for field in TYPED.fields)
+    rows: set[tuple[Any, ...]] = {(None,) * len(names)}
+
+    @given(values_of(TYPED))
+    @settings(max_examples=60, deadline=None, database=None)
+    def collect(row: dict[str, Any]) -> None:
+        if row["d"] is None or math.isfinite(row["d"]):
+            rows.add(tuple(row[name] for name in names))
+
+    collect()
+    made = RecordEncoding("DELIMITED", names, TYPED, delimiter=delimiter)
+    values = [dict(zip(names, row, strict=True)) for row in sorted(rows, key=repr)]
+    encoding = CsvEncoding(names, delimiter, tuple(field.type for field in TYPED.fields))
+    in_jvm, write = encoded(session, made, values), row_writer(made)
+    assert [one for one in in_jvm if isinstance(one, Bad)] == []
+    for bodies in (in_jvm, [write(value) for value in values]):
+        frame = session.createDataFrame([(n, bytearray(body)) for n, body in enumerate(bodies)], "n int, data binary")  # type: ignore[arg-type]
+        reader = side_reader(encoding, NO_WRITERS)
+        decoded = reader.decode(F.col("data"))
+        read = frame.select(
+            "n", reader.accepts(F.col("data"), decoded), json_text(reader.value(F.col("data"), decoded), TYPED)
+        )
+        found = [(row[1], from_json(json.loads(row[2], parse_float=Number), TYPED)) for row in sorted(read.collect())]
+        assert found == [(True, value) for value in values]
+
+
+def test_delimited_text_that_is_no_value_of_its_type_is_told(session: SparkSession) -> None:
+    bad: dict[Type, list[str]] = {
+        Integer(): ["x", "1.0", "2147483648", " 1", "1e2"], Bigint(): ["9223372036854775808"],
+        Double(): ["1e400", "1d", "0x1p3", "inf"], Decimal(4, 2): ["1.234", "100", "1e1"], Boolean(): ["1", "yes"],
+        Date(): ["2026-02-30", "2026", "2026-01-01T"], Timestamp(): ["2026-01-01", "2026-01-01T00:00:00Z", "2026-01-01 00:00:00.0000001"],
+        TimestampTz(): ["2026-01-01T00:00:00", "2026-01-01T25:00:00Z"], Bytes(): ["abc", "a===", "ä"],
+    }  # fmt: skip
+    for type_, texts in bad.items():
+        found = read(session, CsvEncoding(("c", "t"), ",", (type_, Text())), [f"{text},x".encode() for text in texts])
+        assert found == [Bad(f'its column "c" is not {print_type(type_)}')] * len(texts)
+    good = [b"+1,a", b'"1","a"', b",", b'"",""']
+    found = read(session, CsvEncoding(("c", "t"), ",", (Integer(), Text())), good)
+    assert found == [
+        {"c": 1, "t": "a"}, {"c": 1, "t": "a"}, {"c": None, "t": None}, Bad('its column "c" is not integer'),
+    ]  # fmt: skip
 
 
 # REGEX

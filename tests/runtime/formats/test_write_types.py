@@ -130,6 +130,7 @@ REFUSED = [
     ("PROTOBUF", "text not null", "CAST(NULL AS STRING)", "$.v", c.MISSING),
     ("PROTOBUF", "array<text>", "array('a', NULL)", "$.v[]", c.NULL_ELEMENT),
     ("PROTOBUF", "map<text, integer>", "map('a', CAST(NULL AS INT))", "$.v{}", c.NULL_ELEMENT),
+    ("PROTOBUF", "map<text, date>", "map('a', CAST(NULL AS DATE))", "$.v{}", c.NULL_ELEMENT),
     ("PROTOBUF", "array<array<text>>", "array(array('a'), NULL)", "$.v[]", c.NULL_ELEMENT),
     ("PROTOBUF", "enum('a')", "'b'", "$.v", c.NO_SYMBOL),
     ("PROTOBUF", "date", "date'+10000-01-01'", "$.v", c.OUT_OF_YEARS),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import threading
+from datetime import time
 
 import fastavro
 import pytest
@@ -12,7 +14,7 @@ from pyspark.sql import SparkSession
 from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.formats.writers import MISSING, NO_SYMBOL, RecordWriter, row_of
 from headgate.runtime.ports import SideWriter
-from headgate.schema.types import Array, Bigint, Enum, Field, Map, Record, Text
+from headgate.schema.types import Array, Bigint, Enum, Field, Map, Record, Text, Time
 
 pytestmark = pytest.mark.spark
 
@@ -121,3 +123,28 @@ def test_fields_that_are_left_out_are_taken_from_records_in_arrays_and_maps(sess
     assert row is not None
     read = fastavro.schemaless_reader(io.BytesIO(bytes(row["bytes"])[5:]), fastavro.parse_schema(schema), None)
     assert read == {"one": None, "many": [{"a": "x"}, None], "named": {"k": {"a": "y"}}}
+
+
+def test_a_record_whose_fields_have_other_names_in_the_schema_is_written_from_any_thread(session: SparkSession) -> None:
+    """A thread of its own, as a task has, knows no session. Spark then has only its first settings, and the type of times is one."""
+    inner = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "a_b", "type": {"type": "long", "logicalType": "time-micros"}}],
+    }
+    schema = {"type": "record", "name": "row", "fields": [{"name": "one", "type": inner}]}
+    columns = Record((Field("one", Record((Field("a-b", Time(), nullable=False),)), nullable=False),))
+    renames = ((("one", "a-b"), "a_b"),)
+    side = RecordEncoding("AVRO", ("one",), columns, json.dumps(schema), 7, renames)
+    frame = session.sql("SELECT named_struct('a-b', TIME '00:00:01') AS one")
+    found: list[bytes] = []
+
+    def write() -> None:
+        row = frame.select(RecordWriter(side).encode(row_of(side)).alias("bytes")).first()
+        found.append(bytes(row["bytes"]) if row is not None else b"")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    read = fastavro.schemaless_reader(io.BytesIO(found[0][5:]), fastavro.parse_schema(schema), None)
+    assert read == {"one": {"a_b": time(0, 0, 1)}}

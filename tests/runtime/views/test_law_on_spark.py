@@ -24,7 +24,7 @@ from tests.sql.query.signed_queries import GROWTHS, IDS, Contents, Queries, Quer
 from tests.sql.query.test_maintenance_law import TYPES
 
 EXAMPLES = int(os.environ.get("HEADGATE_EXAMPLES", "1"))
-COUNT, BATCHES = 24 * EXAMPLES, 3
+COUNT, BATCHES = 12 if EXAMPLES == 1 else 24 * EXAMPLES, 3
 DDL = "id bigint, a int, b int, s string, d decimal(10, 2)"
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1200 * EXAMPLES)]

@@ -43,6 +43,12 @@ def test_a_reader_goes_as_far_as_the_catalog_knows_the_view_to_be() -> None:
     assert reading(ledger(3)).choose_end(NO_SESSION, start, Limit(), None, None) == LogPosition(7, 1, 3)
 
 
+def test_a_reader_begins_with_all_rows_or_behind_a_batch() -> None:
+    assert reading(None).begin() == LogPosition(7, 1, 0)
+    later = LogInput(VIEW, lambda _: Gone("/nowhere", (), 7), lambda: None, "rows", 'sink "s"', LogPosition(7, 2, 5))
+    assert (later.begin(), later.first) == (LogPosition(7, 2, 5), LogPosition(7, 1, 0))
+
+
 def test_a_view_that_is_behind_its_reader_is_noticed() -> None:
     reading(ledger(3)).check(LogPosition(7, 1, 3))
     reading(None).check(LogPosition(7, 1, 0))
@@ -60,16 +66,19 @@ def test_storage_that_was_deleted_is_noticed_by_the_view_and_by_its_readers() ->
 
 
 class Trimmed(ViewStore):
-    """A view after batch 90, of whose log the first 40 batches are gone."""
+    """A view after batch 90, of whose log the first 40 batches are gone and those up to 60 are one change."""
 
     def pin(self, session: SparkSession) -> Pinned | None:
-        return Pinned(Head(5, 1, ledger(90)), Snapshot(3, 80, trimmed=40))
+        return Pinned(Head(5, 1, ledger(90)), Snapshot(3, 80, trimmed=40, merged=((40, 60),)))
 
 
 def test_a_reader_that_is_too_far_behind_is_told_so() -> None:
     behind = LogInput(VIEW, lambda _: Trimmed("/nowhere", (), 7), lambda: ledger(90), "signed", 'sink "s"')
+    for begin, until in ((39, 90), (41, 90), (40, 59), (0, 39)):
+        with pytest.raises(ChangesTrimmed):
+            behind.read(NO_SESSION, LogPosition(7, 1, begin), LogPosition(7, 1, until))
     with pytest.raises(ChangesTrimmed):
-        behind.read(NO_SESSION, LogPosition(7, 1, 39), LogPosition(7, 1, 90))
+        behind.rows(NO_SESSION, LogPosition(7, 1, 50))
 
 
 def test_the_scheduler_knows_how_far_a_reader_is_behind() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from headgate.runtime.views.commits import commits, local_folder
+from headgate.runtime.views.commits import commits, folder_size, local_folder
 from headgate.runtime.views.recent import MOST_BATCHES, MOST_ROWS, FewRows, RecentBatches
 
 pytestmark = pytest.mark.unit
@@ -96,3 +96,11 @@ def test_a_table_is_only_looked_at_by_python_if_it_is_on_the_local_file_system(t
     assert local_folder(table.as_uri()) == table
     for elsewhere in (f"hdfs://host{table}", f"s3a://bucket{table}", f"file://host{table}"):
         assert local_folder(elsewhere) is None
+
+
+def test_all_files_below_a_folder_count(tmp_path: Path) -> None:
+    assert folder_size(tmp_path / "none") == 0
+    (tmp_path / "log" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "log" / "a.parquet").write_bytes(b"abc")
+    (tmp_path / "log" / "_delta_log" / "0.json").write_bytes(b"{}")
+    assert folder_size(tmp_path) == 5

@@ -8,9 +8,7 @@ from hypothesis import assume, given
 from headgate.errors import ErrorGroup, HeadgateError
 from headgate.schema.errors import InvalidColumnName, InvalidMapping, UnresolvedType, UnsupportedType
 from headgate.schema.formats.elasticsearch import (
-    DecimalAs,
     JsonAs,
-    MappingOptions,
     from_elasticsearch,
     to_elasticsearch,
     to_elasticsearch_field,
@@ -109,21 +107,11 @@ def test_the_values_of_a_map_are_typed_by_a_template() -> None:
     assert print_type(from_elasticsearch(mapping)) == "record(a record(m map<text, bigint>))"
 
 
-def test_a_decimal_may_be_scaled_as_far_as_doubles_are_exact() -> None:
-    options = MappingOptions(decimal=DecimalAs.SCALED)
-    assert to_elasticsearch_field(parse_type("decimal(15,2)"), options) == {
-        "type": "scaled_float",
-        "scaling_factor": 100,
-    }
-    with pytest.raises(UnsupportedType):
-        to_elasticsearch_field(parse_type("decimal(16,2)"), options)
-
-
 def test_elasticsearch_has_its_own_word_for_any_object() -> None:
-    assert to_elasticsearch_field(parse_type("json"), MappingOptions(json=JsonAs.FLATTENED)) == {"type": "flattened"}
+    assert to_elasticsearch_field(parse_type("json"), JsonAs.FLATTENED) == {"type": "flattened"}
 
 
-@pytest.mark.parametrize("name", ["a.b", "", " ", "_id"])
+@pytest.mark.parametrize("name", ["a.b", "", " ", "_id", "_version", "_seq_no", "_doc_count", "_tier"])
 def test_a_name_that_an_index_cannot_have_is_refused(name: str) -> None:
     with pytest.raises(InvalidColumnName):
         to_elasticsearch(Record((Field(name, parse_type("text")),)))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.schema.errors import UnsupportedType
-from headgate.schema.formats.elasticsearch import to_elasticsearch_field
-from headgate.schema.formats.elasticsearch_native import LONGEST_NAME, index_name_problem, native_field
+from headgate.schema.formats.elasticsearch import LONGEST_NAME, index_name_problem, native_field, to_elasticsearch_field
 from headgate.schema.parse import parse_type
 
 pytestmark = pytest.mark.unit

@@ -137,6 +137,12 @@ def test_the_limit_holds_for_the_joined_name_and_all_problems_are_raised_togethe
     assert [type(e) for e in raised.value.errors] == [NameTooLong, InvalidColumnName, NameTooLong]
 
 
+@pytest.mark.parametrize("name", ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"])
+def test_a_column_that_every_table_has_is_refused(name: str) -> None:
+    with pytest.raises(InvalidColumnName):
+        columns(Record((Field(name, Text()),)))
+
+
 def test_a_type_of_the_catalog_must_be_resolved_first() -> None:
     with pytest.raises(UnresolvedType) as raised:
         columns(record_type("record(a record(p point))"))

@@ -17,8 +17,8 @@ from headgate.schema.errors import (
     UnsupportedType,
 )
 from headgate.schema.formats.protobuf import from_protobuf, print_proto, read_files, to_protobuf
+from headgate.schema.formats.protobuf.names import are_symbols
 from headgate.schema.formats.protobuf.read import link
-from headgate.schema.formats.protobuf.write import are_symbols
 from headgate.schema.types import (
     Array,
     Bigint,

@@ -32,7 +32,7 @@ from hypothesis import given, strategies as st
 from headgate.schema import errors
 from headgate.schema.errors import SchemaError
 from headgate.schema.formats.protobuf import print_proto, protoc, read_files
-from headgate.schema.formats.protobuf.write import json_name, map_entry_name
+from headgate.schema.formats.protobuf.names import json_name, map_entry_name
 from tests.laws import examples
 from tests.schema.proto_messages import declared_comments, without_comments
 

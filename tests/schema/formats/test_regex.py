@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from headgate.plan.encodings import encodings
-from headgate.plan.errors import (
-    CsvWithoutColumns,
-    DelimiterNotOneCharacter,
-    FormatColumnTwice,
-    PatternWithoutGroups,
-)
+from headgate.plan.errors import CsvWithoutColumns, DelimiterNotOneCharacter, FormatColumnTwice, PatternWithoutGroups
 from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding
 from headgate.schema.errors import MalformedPattern
 from headgate.schema.formats.regex import group_pattern, read_pattern

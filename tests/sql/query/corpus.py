@@ -29,7 +29,7 @@ SELECT ts AT TIME ZONE 'Europe/Berlin' AS a, local AT TIME ZONE 'Europe/Berlin' 
 SELECT DATE '2020-01-01' AS a, TIMESTAMP '2020-01-01 00:00:00' AS b
 SELECT row_number() OVER (PARTITION BY name ORDER BY ts) AS n, lag(price) OVER (PARTITION BY name ORDER BY ts) AS before FROM orders
 SELECT name ~ '^a' AS a, name RLIKE 'b' AS b, id <=> 3 AS c, name ILIKE 'c' AS d, id BETWEEN 1 AND 2 AS e, price IS NULL AS f, NOT paid AS g, n IN (1, 2) AS h FROM orders
-SELECT left(name, 2) AS a, array(1, 2) AS b, ARRAY[1, NULL] AS c, size(tags) AS d, named_struct('a', 1, 'b', name) AS e, struct(id, name AS n) AS f, map('a', 1) AS g, if(price > 1, 1, 2) AS h FROM orders
+SELECT left(name, 2) AS a, array(1, 2) AS b, ARRAY[1, NULL] AS c, size(tags) AS d, named_struct('a', 1, 'b', name) AS e, struct(id, name AS n) AS f, struct(a := id, "B" := struct(name := name)) AS f2, map('a' := id, 'b' := 2) AS f3, map('a', 1) AS g, if(price > 1, 1, 2) AS h FROM orders
 SELECT (k).*, id FROM orders
 SELECT a, "A" FROM cases
 SELECT trim(both 'x' from name) AS a, substring(name from 2 for 3) AS b, position('a' in name) AS c, substring(name, 2) AS d FROM orders

@@ -133,6 +133,11 @@ class Queries:
         return self._made(below, text, {name: "number"})
 
     def _condition(self, below: Query) -> str:
+        """A condition, mostly a simple one. Where it stands, it must hold together."""
+        one, other = self._comparison(below), self._comparison(below)
+        return self.random.choice([one] * 5 + [f"{one} OR {other}", f"NOT {one}", f"{one} AND NOT {other}"])
+
+    def _comparison(self, below: Query) -> str:
         name = self.random.choice(list(below.columns))
         choices = {
             "number": [f"{name} > 1", f"{name} = 1", f"{name} % 2 = 0", f"{name} + 1 <> 2"],
@@ -153,13 +158,17 @@ class Queries:
         for old in chosen:
             new, kind = self._name(), below.columns[old]
             plain = kind != "number" or self.random.random() < 0.7
-            listed.append(f"{old} AS {new}" if plain else f"coalesce({old}, 0) % 3 AS {new}")
+            made = self.random.choice(
+                [f"coalesce({old}, 0) % 3", f"CASE WHEN {self._condition(below)} THEN {old} END", f"{old} + 1"]
+            )
+            listed.append(f"{old if plain else made} AS {new}")
             columns[new] = kind
         return self._made(below, f"SELECT {', '.join(listed)} FROM {{}}", columns)
 
     def _join(self, depth: int) -> Query:
         left, right = self.query(depth), self.query(self.random.randrange(depth + 1))
-        kind = self.random.choice(["JOIN"] * 5 + ["CROSS JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+        kinds = ["CROSS JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+        kind = self.random.choice(["JOIN"] * 5 + kinds)
         pairs = [(one, other) for one in left.of("number") for other in right.of("number")]
         if kind == "CROSS JOIN" or not pairs:
             kind, on = "CROSS JOIN", ""
@@ -167,8 +176,12 @@ class Queries:
             one, other = self.random.choice(pairs)
             equal = self.random.choice(["=", "=", "=", "<=>", "<"] if kind == "JOIN" else ["="])
             on = f" ON l.{one} {equal} r.{other}"
+            if kind == "JOIN" and self.random.random() < 0.3:
+                on += f" {self.random.choice(['AND', 'OR'])} r.{other} > 1"
         ours, batch = (f"SELECT * FROM ({x}) AS l {kind} ({y}) AS r{on}" for x, y in _both(left, right))
-        return Query(ours, batch, {**left.columns, **right.columns})
+        return Query(
+            ours, batch, left.columns if "SEMI" in kind or "ANTI" in kind else {**left.columns, **right.columns}
+        )
 
     def _aggregates(self, below: Query, most: int = 3) -> list[tuple[str, Kind]]:
         """Aggregates, and the kind of what they return."""
@@ -181,6 +194,9 @@ class Queries:
             if kind != "text":
                 made.append((f"sum({name})", kind))
                 made.append((f"avg({name})", "text" if kind == "number" else kind))
+                made.append((f"sum({name} + 1)", kind))
+                made.append((f"count({name} > 1 AND {self.random.choice(below.of('number') or [name])} < 2)", "number"))
+                made.append((f"count(NOT {name} > 1)", "number"))
                 made.append((f"sum({name}) FILTER (WHERE {name} > 0)", kind))
         chosen = self.random.sample(made, self.random.randint(1, min(most, len(made))))
         return [(f"CAST({call} AS string)" if kind == "text" else call, kind) for call, kind in chosen]
@@ -188,6 +204,10 @@ class Queries:
     def _group(self, depth: int) -> Query:
         below = self.query(depth)
         keys = self.random.sample(list(below.columns), min(len(below.columns), self.random.choice([1, 1, 2])))
+        if (numbers := below.of("number")) and self.random.random() < 0.2:  # by a value that is computed
+            name = self.random.choice(numbers)
+            key = self.random.choice([f"{name} % 2", f"{name} > 1 OR {name} IS NULL", f"NOT {name} > 1"])
+            return self._grouped(below, [], f"GROUP BY {key}{self._having()}")
         return self._grouped(below, keys, f"GROUP BY {', '.join(keys)}{self._having()}")
 
     def _having(self) -> str:
@@ -212,7 +232,9 @@ class Queries:
     def _sets(self, depth: int) -> Query:
         below = self.query(depth)
         keys = list(below.columns)[:2]
-        return self._grouped(below, keys, f"GROUP BY ROLLUP ({', '.join(keys)})")
+        sets = ", ".join(f"({key})" for key in keys)
+        chosen = [f"ROLLUP ({', '.join(keys)})", f"CUBE ({', '.join(keys)})", f"GROUPING SETS ({sets}, ())"]
+        return self._grouped(below, keys, f"GROUP BY {self.random.choice(chosen)}{self._having()}")
 
     def _distinct(self, depth: int) -> Query:
         below = self.query(depth)
@@ -250,13 +272,21 @@ class Queries:
     def _rank(self, depth: int) -> Query:
         below = self.query(depth)
         name, over, by = self._name(), *(self.random.choice(list(below.columns)) for _ in range(2))
-        text = f"SELECT *, rank() OVER (PARTITION BY {over} ORDER BY {by}) AS {name} FROM {{}}"
-        return self._made(below, text, {**below.columns, name: "number"})
+        call = self.random.choice(["rank()", "row_number()", f"count({by})", f"lag({by})"])
+        frame = (
+            self.random.choice(["", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"]) if call.startswith("count") else ""
+        )
+        text = f"SELECT *, {call} OVER (PARTITION BY {over} ORDER BY {by}{{}}{frame}) AS {name} FROM ({{}}) AS t"
+        every = "".join(f", {column} NULLS LAST" for column in below.columns)
+        kind: Kind = below.columns[by] if call.startswith("lag") else "number"
+        columns = {**below.columns, name: kind}
+        plain = call == "rank()" or (call.startswith("count") and not frame)
+        return Query(text.format("", below.ours), text.format("" if plain else every, below.batch), columns)
 
     def _limit(self, depth: int) -> Query:
         below = self.query(depth)
         by = self.random.choice(list(below.columns))
-        head, tail = "SELECT * FROM", f"LIMIT {self.random.choice([1, 2, 5])}"
+        head, tail = "SELECT * FROM", f"LIMIT {self.random.choice([1, 2, 5])}{self.random.choice(['', ' OFFSET 1'])}"
         every = ", ".join([by, *below.columns])
         return Query(
             f"{head} ({below.ours}) AS t ORDER BY {by} {tail}",
@@ -270,12 +300,18 @@ class Queries:
         if not numbers:
             return below
         name, relation = self.random.choice(numbers), self.random.choice(sorted(GROWTHS))
+        if self.random.random() < 0.2:
+            made = self._name()
+            lateral = f"LATERAL (SELECT max(o.b) AS {made} FROM {relation} AS o WHERE o.a = t.{name}) AS x"
+            return self._made(below, f"SELECT t.*, x.{made} FROM {{}}, {lateral}", {**below.columns, made: "number"})
         condition = self.random.choice(
             [
                 f"{name} < (SELECT max(o.a) FROM {relation} AS o)",
                 f"{name} IN (SELECT o.b FROM {relation} AS o)",
                 f"EXISTS (SELECT 1 FROM {relation} AS o WHERE o.a = t.{name})",
                 f"NOT EXISTS (SELECT 1 FROM {relation} AS o WHERE o.a = t.{name})",
+                f"{name} NOT IN (SELECT o.b FROM {relation} AS o WHERE o.b IS NOT NULL)",
+                f"{name} > 2 OR {name} <= (SELECT count(*) FROM {relation} AS o WHERE o.a = t.{name} AND o.b > 0)",
             ]
         )
         return self._made(below, f"SELECT * FROM {{}} WHERE {condition}", below.columns)

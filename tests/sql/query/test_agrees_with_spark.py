@@ -55,6 +55,7 @@ CALLS = {
     "sequence": "sequence(1, 3)",
     "string_agg": "string_agg(Name, ',')",
     "typeof": "typeof(n)",
+    "window": "window(ts, '1 hour')",
 }
 NEED_A_WINDOW = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist"}
 

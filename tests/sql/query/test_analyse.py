@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from headgate.errors import HeadgateError
@@ -50,7 +52,7 @@ def failure(query: str) -> str:
         ("SELECT _meta FROM orders", ["_meta text not null"]),
         ("VALUES (1, 'a'), (2, 'b')", ["col1 integer not null", "col2 text not null"]),
         ("SELECT j ->> 'a' AS a, j -> 'b' AS b FROM orders", ["a text", "b json"]),
-        ("SELECT window(ts, '1 minute') AS w FROM orders", ["w ?"]),
+        ("SELECT session_window(ts, '1 minute') AS w FROM orders", ["w ?"]),
     ],
 )
 def test_output_columns_are_named_and_typed(query: str, columns: list[str]) -> None:
@@ -104,7 +106,9 @@ def test_relations_are_listed_once_and_common_tables_are_none() -> None:
 
 
 def test_a_call_without_signature_has_no_type_until_spark_gives_one() -> None:
-    assert [column.type for column in analysed("SELECT window(ts, '1 minute') AS w FROM orders").columns] == [None]
+    assert [column.type for column in analysed("SELECT session_window(ts, '1 minute') AS w FROM orders").columns] == [
+        None
+    ]
 
 
 def test_spellings_of_postgres_become_those_of_spark() -> None:
@@ -219,6 +223,40 @@ def test_what_is_wrong_has_its_own_code(query: str, code: str) -> None:
     with pytest.raises(HeadgateError) as caught:
         analysed(query)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("SELECT id FROM orders UNION ALL BY NAME SELECT id FROM customers", "BY NAME"),
+        ("SELECT id FROM orders LEFT UNION ALL BY NAME SELECT id FROM customers", "BY NAME"),
+        ("SELECT id FROM orders INTERSECT CORRESPONDING SELECT id FROM customers", "BY NAME"),
+        ("SELECT id FROM orders ORDER BY id FETCH FIRST 2 ROWS WITH TIES", "WITH TIES"),
+        ("SELECT id FROM orders ORDER BY id LIMIT 10 PERCENT", "LIMIT by percent"),
+        ("SELECT id FROM orders ORDER BY id LIMIT 1 BY n", "LIMIT … BY"),
+        ("VALUES (1), (2) ORDER BY 1 LIMIT 1", "ORDER BY or LIMIT of VALUES"),
+        ("SELECT n, count(*) FROM orders GROUP BY n WITH TOTALS", "WITH TOTALS"),
+        ("SELECT sum(n) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE CURRENT ROW) FROM orders", "EXCLUDE in a window"),
+        ("SELECT sum(n) OVER (ORDER BY id GROUPS 1 PRECEDING) FROM orders", "GROUPS in a window"),
+        ("SELECT id FROM orders VERSION AS OF 1", "at another time"),
+        ("SELECT id FROM orders FOR SYSTEM_TIME AS OF '2020-01-01'", "at another time"),
+        ("SELECT id FROM orders USING SAMPLE 10 ROWS", "TABLESAMPLE"),
+        ("SELECT id FROM (SELECT id FROM orders) AS t TABLESAMPLE (5 ROWS)", "TABLESAMPLE"),
+        ("SELECT * ILIKE '%i%' FROM orders", "* ILIKE"),
+        ("SELECT AS STRUCT id FROM orders", "SELECT AS"),
+        ("SELECT CAST(name AS date FORMAT 'YYYY') FROM orders", "CAST with FORMAT"),
+        ("SELECT id FROM orders WHERE n IN UNNEST(arr)", "IN UNNEST"),
+        ("SELECT id FROM orders AS o OUTER APPLY explode(o.arr) AS t(x)", "APPLY"),
+        ("SELECT id FROM orders CONNECT BY id = 1", "CONNECT BY"),
+        ("SELECT id FROM orders ORDER BY id WITH FILL", "WITH FILL"),
+        ("SELECT id, x FROM orders AS o LEFT JOIN UNNEST(o.arr) AS t(x) ON true", "LEFT JOIN UNNEST"),
+        ("SELECT id, x FROM orders AS o JOIN UNNEST(o.arr) AS t(x) ON x > 1", "JOIN UNNEST with a condition"),
+        ("SELECT id, x FROM orders AS o, explode(o.arr) AS t(x)", "a column as an argument of explode without LATERAL"),
+        ("SELECT o.id FROM orders AS o STRAIGHT_JOIN customers AS c ON o.id = c.id", "STRAIGHT_JOIN"),
+    ],
+)
+def test_a_clause_that_spark_does_not_have_is_refused_and_not_lost(query: str, what: str) -> None:
+    assert re.search(f"{re.escape(what)}.* is not supported in a query", failure(query))
 
 
 @pytest.mark.parametrize("rows", ["unnest(arr)", "explode(arr)", "LATERAL explode(arr)"])

@@ -16,6 +16,7 @@ CASES = """
 SELECT id, a + 1 AS b FROM k                                              -> id: - b: - rows: -
 SELECT id, rand() AS r, now() AS t, current_date AS d FROM k              -> id: - r: rand t: now d: current_date rows: -
 SELECT id, 'today'::date AS d, '2020-01-01'::date AS e FROM k             -> id: - d: today e: - rows: -
+SELECT id, date 'today' AS d, timestamp '2020-01-01 00:00:00' AS e FROM k -> id: - d: today e: - rows: -
 SELECT unix_timestamp() AS a, unix_timestamp('2020', 'y') AS b FROM k     -> a: unix_timestamp b: - rows: -
 SELECT id FROM k WHERE rand() > 0.5                                       -> id: - rows: rand
 SELECT x.id, upper(u) AS v FROM (SELECT id, uuid() AS u FROM k) AS x      -> id: - v: uuid rows: -

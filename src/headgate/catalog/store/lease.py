@@ -68,6 +68,14 @@ def is_free(lease: Lease | None, me: Process, now: datetime, alive: Callable[[Pr
     return lease.process.host == me.host and not alive(lease.process)
 
 
+def silent_holder(lease: Lease | None, me: Process) -> Process | None:
+    """The process that holds a lease which can be taken, if it still runs on this host: it was stopped, and does not know that
+    its lease has gone."""
+    if lease is None or lease.process == me or lease.process.host != me.host or not is_alive(lease.process):
+        return None
+    return lease.process
+
+
 _START_TOLERANCE = 1.0  # seconds; the kernel counts in ticks from a boot time that it corrects now and then
 
 

@@ -22,12 +22,12 @@ from headgate.errors import InternalError
 
 def write_status(database: sqlite3.Connection, status: TaskStatus) -> None:
     database.execute(
-        "INSERT OR REPLACE INTO task_status VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT OR REPLACE INTO task_status VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             status.task, status.state.value, to_micros(status.since), status.error, status.batch, status.rows,
             status.skipped, status.lag, status.batches, status.batch_seconds,
             None if status.last_commit is None else to_micros(status.last_commit), status.failures,
-            status.notice,
+            status.notice, status.stored_bytes,
         ),
     )  # fmt: skip
 
@@ -35,13 +35,13 @@ def write_status(database: sqlite3.Connection, status: TaskStatus) -> None:
 def read_statuses(database: sqlite3.Connection) -> Iterator[TaskStatus]:
     rows = database.execute(
         "SELECT task, state, since, error, batch, rows, skipped, lag, batches, batch_seconds, last_commit, failures,"
-        " notice FROM task_status ORDER BY task"
+        " notice, stored_bytes FROM task_status ORDER BY task"
     )
-    for task, state, since, error, batch, read, skipped, lag, batches, seconds, last_commit, failures, notice in rows:
+    for task, state, since, error, batch, read, skipped, lag, batches, seconds, last_commit, failures, *rest in rows:
         committed = None if last_commit is None else from_micros(last_commit)
         yield TaskStatus(
             task, State(state), from_micros(since), error, batch, read, skipped, lag, batches, seconds, committed,
-            failures, notice,
+            failures, *rest,
         )  # fmt: skip
 
 

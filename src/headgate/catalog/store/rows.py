@@ -83,7 +83,7 @@ def _delete(database: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 def _insert(database: sqlite3.Connection, objects: Iterable[Object]) -> None:
     new = list(objects)
-    database.executemany("INSERT INTO objects VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(_object_row, new))
+    database.executemany("INSERT INTO objects VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", map(_object_row, new))
     database.executemany(
         "INSERT INTO columns VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (_column_row(o.id, position, c) for o in new for position, c in enumerate(o.columns)),
@@ -99,7 +99,7 @@ def _object_row(o: Object) -> tuple[object, ...]:
     body = None if o.body is None else type_text(o.body)
     return (
         o.id, o.kind.value, o.parent, o.name, to_micros(o.created), o.statement, definition_text(o.definition), growth, body,
-        o.next_column, o.comment.explicit, o.comment.imported, o.comment.suppressed,
+        o.next_column, o.comment.explicit, o.comment.imported, o.comment.suppressed, o.fillings,
     )  # fmt: skip
 
 
@@ -200,14 +200,14 @@ def _read_objects(
 ) -> list[Object]:
     rows = database.execute(
         "SELECT id, kind, parent, name, created, statement, definition, growth, body, next_column,"
-        " explicit, imported, suppressed FROM objects ORDER BY id"
+        " fillings, explicit, imported, suppressed FROM objects ORDER BY id"
     )
     found = []
-    for id_, kind, parent, name, created, statement, definition, growth, body, next_column, *comment in rows:
+    for id_, kind, parent, name, created, statement, definition, growth, body, next_column, fillings, *comment in rows:
         made = Object(
             id_, Kind(kind), parent, name, from_micros(created), statement, read_definition(definition),
             tuple(columns.get(id_, ())), growth and Growth(growth), body and read_type(body),
-            tuple(dependencies.get(id_, ())), _comment(*comment), next_column,
+            tuple(dependencies.get(id_, ())), _comment(*comment), next_column, fillings,
         )  # fmt: skip
         found.append(made)
     return found

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from headgate.embedded.host import LOOPBACK, accepts_connections, private_file, private_folder
-from headgate.embedded.jars import fetch, find_java
+from headgate.embedded.jars import fetch, find_java, service_options
 from headgate.embedded.process import Command
 from headgate.embedded.service import Commands, Placement, Requirements, ServiceName, configuration
 
@@ -63,4 +63,11 @@ def _java(placement: Placement) -> tuple[str, ...]:
     scratch = private_folder(placement.data / "tmp", placement.user)
     options = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
     settings = ("-Dlog4j2.configurationFile=log4j2.yaml", f"-Djava.io.tmpdir={scratch}")
-    return (str(find_java().path), *options, *settings, "-cp", os.pathsep.join(map(str, fetch("kafka"))))
+    return (
+        str(find_java().path),
+        *options,
+        *service_options(),
+        *settings,
+        "-cp",
+        os.pathsep.join(map(str, fetch("kafka"))),
+    )

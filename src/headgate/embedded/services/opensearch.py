@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headgate.embedded.errors import JavaTooNew
 from headgate.embedded.host import LOOPBACK, User, check_readable, http_get, private_file, private_folder
-from headgate.embedded.jars import cache_folder, fetch, find_java, install_once
+from headgate.embedded.jars import cache_folder, fetch, find_java, install_once, service_options
 from headgate.embedded.process import Command
 from headgate.embedded.service import Commands, Placement, Requirements, ServiceName, configuration
 
@@ -73,7 +73,7 @@ def _command(java: Path, home: Path, placement: Placement) -> tuple[str, ...]:
         f"-Dopensearch.path.conf={placement.data / 'config'}",
     )
     program = ("-cp", f"{home}/lib/*", "org.opensearch.bootstrap.OpenSearch")
-    return (str(java), *options, *logging, *folders, *program)
+    return (str(java), *options, *service_options(), *logging, *folders, *program)
 
 
 def configure(placement: Placement) -> None:

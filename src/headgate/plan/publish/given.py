@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from headgate.errors import joined
 from headgate.plan.definitions import RecordEncoding
-from headgate.plan.fitting import misfits, null_fields, shown_fields
-from headgate.plan.publish.errors import SchemaIdExcludes
+from headgate.plan.fitting import misfits, null_fields, shown_fields, stands_for
+from headgate.plan.sink_errors import SchemaIdExcludes
 from headgate.resolve.stream_errors import ColumnsNotInSchema
-from headgate.schema.encodings import type_of_schema
+from headgate.schema.encodings import change_event, type_of_schema
 from headgate.schema.types import Field, Record
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.formats import Format, frozen_schemas
@@ -21,6 +21,13 @@ def given_id(format_: Format, side: Side) -> int | None:
     if not isinstance(format_, RegistryFormat) or not isinstance(format_.options, WriteFormatOptions):
         return None
     return format_.options.key_schema_id if side == "KEY" else format_.options.value_schema_id
+
+
+def is_given(format_: Format, side: Side) -> bool:
+    """Whether rows are rewritten into a schema that is given: by its id, or as the one of a single column."""
+    if given_id(format_, side) is not None:
+        return True
+    return isinstance(format_, RegistryFormat) and any(schema.single for schema in frozen_schemas(format_, side))
 
 
 def given_side(format_: RegistryFormat, side: Side, record: Record, sink: str) -> RecordEncoding:
@@ -35,7 +42,7 @@ def given_side(format_: RegistryFormat, side: Side, record: Record, sink: str) -
             "sink",
             sink,
             side.lower(),
-            f"schema {schema.known_id}",
+            "the schema that is made of it" if schema.single else f"schema {schema.known_id}",
             problems,
             shown_fields(columns),
             shown_fields(fields),
@@ -50,7 +57,7 @@ def _compared(columns: Sequence[Field], place: Field) -> tuple[Sequence[Field], 
     """The columns, the fields that they must be among, and whether one column is the whole value under any name."""
     if isinstance(place.type, Record):
         first = columns[0] if len(columns) == 1 else None
-        if first is None or not isinstance(first.type, Record) or place.type.field(first.name) is not None:
+        if first is None or not stands_for(first, place.type):
             return columns, place.type.fields, False
     name = columns[0].name if columns else "value"
     return columns, (Field(name, place.type, place.nullable),), len(columns) == 1
@@ -70,16 +77,17 @@ def _check_options(format_: RegistryFormat, side: Side) -> None:
             raise SchemaIdExcludes(option, f"{side} SCHEMA ID")
 
 
-def null_notices(kind: str, name: str, side: RecordEncoding, section: str) -> Iterator[str]:
-    """Which fields of a given schema take no null, and which write their default instead."""
+def null_notices(whole: str, side: RecordEncoding, section: str) -> Iterator[str]:
+    """Which fields of a given schema take no null, and which write their default instead. ``whole`` is the kind and name of
+    what is written."""
     written = side.written
     if not side.given or written is None:
         return
     place = type_of_schema(written.format, written, side.message)
     if not isinstance(place.type, Record) or side.whole:
         return
-    found = null_fields(side.record.fields, place.type.fields)
-    whole = f'{kind} "{name}"'
+    written_fields = (change_event(side.record) if side.as_event else side.record).fields
+    found = null_fields(written_fields, place.type.fields)
     if found.refused:
         fields = joined([f'"{field}"' for field in found.refused], "and")
         yield f"a row of {whole} with null in {fields} of its {section} cannot be written: the schema requires a value"

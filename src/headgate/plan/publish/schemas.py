@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from headgate.plan import sink_errors as errors
 from headgate.plan.definitions import RecordEncoding
-from headgate.plan.publish import errors
 from headgate.schema.encodings import AFTER, change_event, type_of_schema
 from headgate.schema.formats.avro import write as avro
 from headgate.schema.formats.avro.published import with_docs_of
@@ -16,7 +16,7 @@ from headgate.schema.formats.avro.tree import to_json as avro_json
 from headgate.schema.formats.jsonschema import write as json_schema
 from headgate.schema.formats.jsonschema.write import to_json_schema
 from headgate.schema.formats.protobuf import print_proto, read_files, to_protobuf, version as protobuf_version
-from headgate.schema.formats.protobuf.write import is_identifier
+from headgate.schema.formats.protobuf.names import is_identifier
 from headgate.schema.names import FieldNames, published_names
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Bytes, Enum, Json, Map, Record, Text, Type, Uuid
@@ -99,8 +99,8 @@ def published_record(schema: WrittenSchema) -> Record:
 
 
 def missing_fields(side: RecordEncoding, schema: WrittenSchema, names: FieldNames) -> tuple[tuple[str, ...], ...]:
-    """The outermost fields of a side that a schema of ours lacks, as SQL names from the column on. ``names`` are those of the
-    schema that differ from SQL."""
+    """The fields that a side has and its published schema lacks, each as a path of SQL names that begins with the column. What is
+    inside such a field is not listed. ``names`` are the names in the schema that differ from those in SQL."""
     written: Type = published_record(schema)
     if side.as_event:
         after = published_record(schema).field(AFTER)

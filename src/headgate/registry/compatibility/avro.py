@@ -116,9 +116,13 @@ class _Check:
 
     def _fields(self, reader: tree.Record, writer: tree.Record, path: str) -> Iterator[Incompatibility]:
         """Every field of the reader must be written, or have a default. Fields that only the writer has are skipped."""
+        places = {source.name: number for number, source in enumerate(writer.fields)}
         for index, member in enumerate(reader.fields):
             place = f"{path}.fields[{index}]"
-            sources = _writer_fields(member, writer)
+            # The fields that it may stand for, by its name or by one of its aliases. To search for them takes most of a second
+            # with 2,000 fields.
+            found = sorted({places[name] for name in (member.name, *member.aliases) if name in places})
+            sources = [writer.fields[number] for number in found]
             if len(sources) > 1:
                 names = " and ".join(f'"{source.name}"' for source in sources)
                 message = f'field "{member.name}" of {tree.describe(reader)} may stand for {names} of the writer'
@@ -147,12 +151,6 @@ def _is_probably_intended(reader: tree.AvroType, writer: tree.AvroType) -> bool:
     ):
         return type(reader) is type(writer) and next(_name_mismatch(reader, writer, ""), None) is None
     return type(reader) is type(writer) and not isinstance(reader, tree.Primitive)
-
-
-def _writer_fields(member: tree.Field, writer: tree.Record) -> list[tree.Field]:
-    """The writer's fields that a field of the reader may stand for, by its name or by one of its aliases."""
-    names = {member.name, *member.aliases}
-    return [source for source in writer.fields if source.name in names]
 
 
 def _name_mismatch(reader: tree.Named, writer: tree.Named, path: str) -> Iterator[Incompatibility]:

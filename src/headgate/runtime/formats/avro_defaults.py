@@ -49,17 +49,17 @@ class _Filling:
         others: dict[str, list[tree.Field]] = {}
         for member in (member for record in records for member in record.fields):
             others.setdefault(member.name, []).append(member)
-        fields = [self._field(member, others.get(name, []), target) for name, member in known.items()]
+        wanted = {field.name: field for field in target.fields}
+        fields = [self._field(member, others.get(name, []), wanted.get(name)) for name, member in known.items()]
         for name, members in others.items():
-            if name not in known and _columns(members[0], target):
+            if name not in known and _column_name(members[0]) in wanted:
                 added = replace(members[0], type=self._own_names(members[0].type), aliases=())
-                made = self._field(added, members, target)
+                made = self._field(added, members, wanted.get(name))
                 # A schema that is not followed may lack a field that is never null elsewhere.
                 fields.append(made if made.has_default else _nullable(made, *tree.values_of(made.type)[:1]))
         return replace(node, fields=tuple(fields))
 
-    def _field(self, member: tree.Field, others: Sequence[tree.Field], target: t.Record) -> tree.Field:
-        wanted = target.field(member.name)
+    def _field(self, member: tree.Field, others: Sequence[tree.Field], wanted: t.Field | None) -> tree.Field:
         if wanted is None or len(tree.values_of(member.type)) != 1:
             oldest = others[0] if others else member
             return replace(member, has_default=oldest.has_default, default=oldest.default)
@@ -92,10 +92,10 @@ def _nullable(member: tree.Field, value: tree.AvroType) -> tree.Field:
     return replace(member, type=tree.Union((tree.Primitive("null"), value)), has_default=True, default=None)
 
 
-def _columns(member: tree.Field, target: t.Record) -> bool:
-    """Whether the target has the field. A union of several types has a column for each of them."""
+def _column_name(member: tree.Field) -> str:
+    """The name of the field in the target. A union of several types has a field for each of them; this is the first."""
     several = len(tree.values_of(member.type)) > 1
-    return target.field(f"{member.name}1" if several else member.name) is not None
+    return f"{member.name}1" if several else member.name
 
 
 def _value(node: tree.AvroType) -> tree.AvroType:

@@ -73,7 +73,10 @@ def with_aliases(node: tree.AvroType, past: Sequence[KnownFields]) -> tree.AvroT
     """The tree of a reader in which each field has the names of earlier versions as aliases."""
     match node:
         case tree.Record() if any(past):
-            return replace(node, fields=tuple(_aliased(member, past) for member in node.fields))
+            same: dict[str, list[KnownField]] = {}
+            for one in (one for version in past for one in version):
+                same.setdefault(one.name, []).append(one)
+            return replace(node, fields=tuple(_aliased(member, same.get(member.name, [])) for member in node.fields))
         case tree.Array():
             return replace(node, items=with_aliases(node.items, past))
         case tree.Map():
@@ -84,8 +87,8 @@ def with_aliases(node: tree.AvroType, past: Sequence[KnownFields]) -> tree.AvroT
             return node
 
 
-def _aliased(member: tree.Field, past: Sequence[KnownFields]) -> tree.Field:
-    same = [one for version in past for one in version if one.name == member.name]
+def _aliased(member: tree.Field, same: Sequence[KnownField]) -> tree.Field:
+    """``same`` are the field in earlier versions."""
     names = (*member.aliases, *(one.member.name for one in same if one.member.name != member.name))
     return replace(
         member, type=with_aliases(member.type, [one.inner for one in same]), aliases=tuple(dict.fromkeys(names))
@@ -114,6 +117,7 @@ def spark_node(node: tree.AvroType) -> tree.AvroType:
     return node if attributes == node.attributes else replace(node, attributes=attributes)
 
 
+@lru_cache(maxsize=256)  # by identity: a reader of several schemas asks for each of them again
 def is_simple(node: tree.AvroType) -> bool:
     """Whether the names of its records do not matter: nothing has an alias, no union has two types besides null, and no
     record contains itself."""

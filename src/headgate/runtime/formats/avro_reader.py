@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import fastavro
 from pyspark.sql import Column, functions as F
@@ -259,6 +259,7 @@ def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], d
     return [*parts, *converted], conflicts
 
 
+@lru_cache(maxsize=256)
 def _known_tree(side: SchemaEncoding, schema: WrittenSchema) -> AvroType:
     """The tree of a schema with the names that the side has for its fields."""
     return avro_plan.with_known_names(avro_plan.writer_tree(schema), names_in(side, schema))
@@ -339,15 +340,20 @@ class _Version:
         wrapped = Record(Name("headgate_wrapped"), (Field(WHOLE_FIELD, whole),))
         self.record = whole if self.flat and isinstance(whole, Record) else wrapped
 
-    @cached_property
+    @property
     def shape(self) -> str:
         """Equal for schemas that differ only in what does not show in the bytes."""
-        return canonical_text(self.whole, normalize=True)
+        return _shape(self.whole)
 
     def ended(self, nested: Mapping[str, NestedRecord]) -> Record:
         """The record with the end behind its fields."""
         record = flatten(self.record, nested)
         return replace(record, fields=(*record.fields, Field(END_FIELD, Primitive("int"))))
+
+
+@lru_cache(maxsize=256)  # by identity, as `is_simple`
+def _shape(whole: AvroType) -> str:
+    return canonical_text(whole, normalize=True)
 
 
 _Versions = Sequence[_Version]

@@ -7,14 +7,14 @@ times, milliseconds (Spark cuts the rest off), uuids and other fixed of a meanin
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal as Number
 
 from pyspark.sql import Column, functions as F
 
 from headgate.plan.definitions import RecordEncoding
-from headgate.runtime.formats.writers import RecordWriter
+from headgate.runtime.formats.write_checks import Rule
+from headgate.runtime.formats.writers import RecordWriter, Row
 from headgate.schema.encodings import type_of_schema
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.read import load_tree
@@ -25,42 +25,38 @@ _LOGICAL = frozenset({"date", "timestamp-micros", "local-timestamp-micros", "dec
 _SCALARS = (Boolean, Integer, Bigint, Real, Double, Text, Enum)
 
 
-class GivenAvroWriter:
-    """Like `GivenWriter`. Made by `in_jvm` alone."""
+class FilledRowWriter:
+    """Like `GivenWriter`: writes rows with the fields of a given schema, in its order and with its defaults. Made by `in_jvm` and
+    `json_in_jvm` alone."""
 
-    def __init__(self, side: RecordEncoding, physical: Record) -> None:
+    def __init__(self, side: RecordEncoding, physical: Record, rule: Rule | None = None) -> None:
         self._logical = side.record
         self._physical = physical
         names = tuple(field.name for field in physical.fields)
-        self._writer = RecordWriter(replace(side, columns=names, record=physical, given=False))
+        self._writer = RecordWriter(replace(side, columns=names, record=physical, given=False), rule)
 
     @property
     def can_reject(self) -> bool:
         return self._writer.can_reject
 
-    def accepts(self, row: Mapping[str, Column]) -> Column:
+    def accepts(self, row: Row) -> Column:
         return self._writer.accepts(self._rewritten(row))
 
-    def error(self, row: Mapping[str, Column]) -> Column:
+    def error(self, row: Row) -> Column:
         return self._writer.error(self._rewritten(row))
 
-    def encode(self, row: Mapping[str, Column]) -> Column:
+    def encode(self, row: Row) -> Column:
         return self._writer.encode(self._rewritten(row))
 
-    def _rewritten(self, row: Mapping[str, Column]) -> Mapping[str, Column]:
-        return rewritten(row, self._logical, self._physical)
+    def _rewritten(self, row: Row) -> Row:
+        known = {field.name: field.type for field in self._logical.fields}
+        return {
+            field.name: _field(field, None if field.name not in known else (row[field.name], known[field.name]))
+            for field in self._physical.fields
+        }
 
 
-def rewritten(row: Mapping[str, Column], logical: Record, physical: Record) -> Mapping[str, Column]:
-    """The row with the fields of the schema, in its order and with its defaults."""
-    known = {field.name: field.type for field in logical.fields}
-    return {
-        field.name: _field(field, None if field.name not in known else (row[field.name], known[field.name]))
-        for field in physical.fields
-    }
-
-
-def in_jvm(side: RecordEncoding) -> GivenAvroWriter | None:
+def in_jvm(side: RecordEncoding) -> FilledRowWriter | None:
     """A writer for the side; None if Python workers must write it."""
     written = side.written
     if side.encoding != "AVRO" or side.whole or side.references or written is None:
@@ -68,7 +64,7 @@ def in_jvm(side: RecordEncoding) -> GivenAvroWriter | None:
     physical = type_of_schema(written.format, written).type
     if not isinstance(physical, Record) or not _is_plain(load_tree(written.text)):
         return None
-    return GivenAvroWriter(side, physical) if can_fill(side.record, physical) else None
+    return FilledRowWriter(side, physical) if can_fill(side.record, physical) else None
 
 
 def _is_plain(node: tree.AvroType) -> bool:

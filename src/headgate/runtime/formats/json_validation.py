@@ -103,6 +103,7 @@ def _present(values: list[Any], kind: type) -> list[Any]:
 
 _BASE = "json-schema:///"  # the address that the library gives to a schema without one
 _ONE = "headgate-one-of-many"
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 _OWN_NAMES = {"$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"}
 
 # Drafts before 2019-09 check formats. For these formats the type of the column decides instead: its times have no zone.
@@ -110,7 +111,20 @@ _FORMATS: Mapping[str, Callable[[str], bool]] = dict.fromkeys(("date", "time", "
 
 
 def validator(schema: WrittenSchema) -> jsonschema_rs.Validator:
-    """Raises ValueError, jsonschema_rs.ValidationError or jsonschema_rs.ReferencingError if there can be none."""
+    """A validator of documents. Without `$schema` the schema is of the newest draft that it is valid in, among 2020-12 and 7.
+
+    Raises ValueError, jsonschema_rs.ValidationError or jsonschema_rs.ReferencingError if there can be none.
+    """
+    document = json.loads(schema.text)
+    try:
+        return _validator(schema, document)
+    except jsonschema_rs.ValidationError:
+        if not isinstance(document, dict) or "$schema" in document:
+            raise
+        return _validator(schema, {"$schema": DRAFT_7, **document})
+
+
+def _validator(schema: WrittenSchema, document: Any) -> jsonschema_rs.Validator:
     documents = {name: json.loads(text) for name, text in schema.references}
     named = {str(d["$id"]): d for d in documents.values() if isinstance(d, dict) and "$id" in d}
 
@@ -121,9 +135,7 @@ def validator(schema: WrittenSchema) -> jsonschema_rs.Validator:
                 return document
         raise ValueError("a reference leads nowhere")
 
-    return jsonschema_rs.validator_for(
-        json.loads(schema.text), formats=dict(_FORMATS), retriever=retrieve, base_uri=_BASE
-    )
+    return jsonschema_rs.validator_for(document, formats=dict(_FORMATS), retriever=retrieve, base_uri=_BASE)
 
 
 def batch_validator(schema: WrittenSchema) -> jsonschema_rs.Validator | None:
@@ -135,10 +147,11 @@ def batch_validator(schema: WrittenSchema) -> jsonschema_rs.Validator | None:
     if not isinstance(document, dict) or _OWN_NAMES & _keys(document):
         return None
     one = {"$ref": f"{_BASE}{_ONE}"}
-    version = {"$schema": document["$schema"]} if "$schema" in document else {}
-    many = {**version, "type": "array", "items": one}
-    named = replace(schema, text=json.dumps(many), references=(*schema.references, (_ONE, schema.text)))
     try:
+        draft = DRAFT_7 if isinstance(validator(schema), jsonschema_rs.Draft7Validator) else document.get("$schema")
+        version = {} if draft is None else {"$schema": draft}
+        many = {**version, "type": "array", "items": one}
+        named = replace(schema, text=json.dumps(many), references=(*schema.references, (_ONE, schema.text)))
         return validator(named)
     except (ValueError, jsonschema_rs.ReferencingError):
         return None

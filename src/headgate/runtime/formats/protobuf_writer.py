@@ -190,7 +190,7 @@ class BatchEncoder:
                         fill(message, row[place])
                 # Sorted, the entries of a map come in the same order when a batch is written again. It doubles the time.
                 bodies.append(message.SerializeToString(deterministic=self._has_maps))
-            except (TypeError, ValueError, RecursionError):
+            except (TypeError, ValueError, AttributeError, RecursionError):
                 bodies.append(None)
         return bodies
 

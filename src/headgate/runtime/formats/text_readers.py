@@ -10,9 +10,11 @@ import re
 
 from pyspark.sql import Column, functions as F
 
+from headgate.runtime.formats.delimited import fits, typed
 from headgate.runtime.formats.side import NOT_UTF8
 from headgate.schema.encodings import CsvEncoding, PrimitiveEncoding, RegexEncoding
 from headgate.schema.formats.regex import group_pattern
+from headgate.schema.render import print_type
 from headgate.schema.types import Bigint, Integer
 
 
@@ -118,11 +120,14 @@ class CsvReader(TextReader):
         return F.when(~F.contains(line, F.lit('"')), plain).when(~F.contains(line, separator), quoted)
 
     def accepts(self, data: Column, decoded: Column) -> Column:
-        return (
+        found = (
             super().accepts(data, decoded)
             & (F.size(decoded) == len(self._side.columns))
             & F.forall(decoded, _is_well_formed)
         )
+        # As an array, because a chain of thousands of conditions would be too deep for Spark.
+        typed_fields = [fits for _, fits in self._fits(decoded)]
+        return found & F.forall(F.array(*typed_fields), lambda fits: fits) if typed_fields else found
 
     def error(self, data: Column, decoded: Column) -> Column:
         wanted = len(self._side.columns)
@@ -131,14 +136,27 @@ class CsvReader(TextReader):
             F.when(~super().accepts(data, decoded), F.lit(NOT_UTF8))
             .when(decoded.isNull(), F.lit("it cannot be taken apart"))
             .when(~F.forall(decoded, _is_well_formed), F.lit("its quotes or line ends are not those of one CSV line"))
-            .otherwise(number)
+            .when(F.size(decoded) != wanted, number)
+            .otherwise(F.coalesce(*[F.when(~fits, F.lit(reason)) for reason, fits in self._fits(decoded)], number))
         )
 
-    def value(self, data: Column, decoded: Column) -> Column:
-        fields = [
-            _unquoted(F.get(decoded, F.lit(number))).alias(name) for number, name in enumerate(self._side.columns)
+    def _fits(self, decoded: Column) -> list[tuple[str, Column]]:
+        """For each column with a type, whether its field is a value of it, and the reason if not."""
+        return [
+            (f'its column "{name}" is not {print_type(type_)}', (field == "") | fits(_unquoted(field), type_))
+            for name, type_, field in zip(self._side.columns, self._side.types, self._written(decoded), strict=False)
         ]
-        return F.when(decoded.isNotNull(), F.struct(*fields))
+
+    def _written(self, decoded: Column) -> list[Column]:
+        return [F.get(decoded, F.lit(number)) for number in range(len(self._side.columns))]
+
+    def value(self, data: Column, decoded: Column) -> Column:
+        fields = [_unquoted(field) for field in self._written(decoded)]
+        if self._side.types:
+            written = zip(fields, self._written(decoded), self._side.types, strict=True)
+            fields = [F.when(field != "", typed(text, type_)) for text, field, type_ in written]
+        named = [field.alias(name) for field, name in zip(fields, self._side.columns, strict=True)]
+        return F.when(decoded.isNotNull(), F.struct(*named))
 
 
 def _literal(text: str) -> str:

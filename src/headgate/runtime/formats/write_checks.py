@@ -14,6 +14,7 @@ from pyspark.sql import Column, functions as F
 
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.render import spark_identifier
 from headgate.schema.types import (
     Array,
     Bytes,
@@ -79,6 +80,22 @@ def field_checks(field: Field, rule: Rule) -> Iterator[Check]:
     return _checks(Place(field.type, field.nullable, field_path(ROOT, field.name)), rule)
 
 
+def passes_in_sql(field: Field, check: Check) -> str | None:
+    """The condition that a column passes a check of the column itself, as SQL; None for the checks that few columns have."""
+    column = spark_identifier(field.name)
+    if check.path != field_path(ROOT, field.name):
+        return None
+    match check.reason, field.type:
+        case (reason, _) if reason == MISSING:
+            return f"{column} IS NOT NULL"
+        case (reason, Text()) if reason == NOT_UTF8:
+            return f"coalesce(is_valid_utf8({column}), true)"
+        case (reason, Real() | Double()) if reason == NOT_FINITE:
+            return f"coalesce(NOT isnan({column}) AND abs({column}) <> double('Infinity'), true)"
+        case _:
+            return None
+
+
 def _checks(place: Place, rule: Rule) -> Iterator[Check]:
     for problem, reason in rule(place):
         yield Check(_never_null(problem), place.path, reason)
@@ -134,11 +151,15 @@ def avro_rule(place: Place) -> Iterator[Problem]:
 def json_rule(place: Place) -> Iterator[Problem]:
     """JSON without a schema."""
     yield from _texts(place)
-    match place.type:
-        case Real() | Double():
-            yield (lambda value: F.isnan(value) | (F.abs(value) == float("inf"))), NOT_FINITE
-        case Json():
-            yield (lambda value: value.isNotNull() & F.try_parse_json(value).isNull()), NOT_JSON
+    yield from finite_rule(place)
+    if isinstance(place.type, Json):
+        yield (lambda value: value.isNotNull() & F.try_parse_json(value).isNull()), NOT_JSON
+
+
+def finite_rule(place: Place) -> Iterator[Problem]:
+    """Numbers of JSON."""
+    if isinstance(place.type, Real | Double):
+        yield (lambda value: F.isnan(value) | (F.abs(value) == float("inf"))), NOT_FINITE
 
 
 def json_schema_rule(place: Place) -> Iterator[Problem]:
@@ -171,6 +192,13 @@ def text_rule(place: Place) -> Iterator[Problem]:
     yield from _texts(place)
     if isinstance(place.type, Bytes):
         yield (lambda value: ~F.is_valid_utf8(value.cast("string"))), NOT_UTF8
+
+
+def delimited_rule(place: Place) -> Iterator[Problem]:
+    """A field of delimited text may be null."""
+    yield from _texts(place)
+    if isinstance(place.type, Date | Timestamp | TimestampTz):
+        yield (lambda value: ~F.year(value).between(1, 9999)), OUT_OF_YEARS
 
 
 def bytes_rule(place: Place) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Rows -> keys and values of records: the implementations of `SideWriter`.
+"""Encodes rows as keys and values of records.
 
 Everything is computed in the JVM, except for Protobuf, which needs Python workers (`protobuf_writer`).
 """
@@ -14,30 +14,64 @@ from pyspark.sql import Column, functions as F
 from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.definitions import RecordEncoding
-from headgate.runtime.formats import write_checks as rules
+from headgate.runtime.formats import delimited, write_checks as rules
 from headgate.runtime.formats.frame import framed
-from headgate.runtime.formats.json_text import json_object, json_text
+from headgate.runtime.formats.json_text import are_written_as_they_are, json_object, json_of, json_text
 from headgate.runtime.formats.protobuf_writer import ProtobufEncoder
-from headgate.runtime.formats.write_checks import MISSING as MISSING, NO_SYMBOL as NO_SYMBOL, Check, field_checks
+from headgate.runtime.formats.write_checks import (
+    MISSING as MISSING,
+    NO_SYMBOL as NO_SYMBOL,
+    Check,
+    field_checks,
+    passes_in_sql,
+)
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.render import spark_identifier
-from headgate.schema.types import Array, Field, Integer, Map, Record, Type, map_inner
+from headgate.schema.render import spark_ddl, spark_identifier
+from headgate.schema.types import Array, Double, Field, Integer, Map, Record, Type, map_inner, with_nulls
 
 Row: TypeAlias = Mapping[str, Column]
+
+
+class FrameRow(Mapping[str, Column]):
+    """Columns of a frame, by name. A column is made when it is first asked for, because that takes eight calls into the JVM. What
+    can be said of many columns in one SQL text needs none of them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._made: dict[str, Column | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Column:
+        found = self._made[name]
+        if found is None:
+            found = self._made[name] = F.col(spark_identifier(name))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 class RecordWriter:
     """Encodes columns as one side of a record, in any format. Used by one thread at a time."""
 
-    def __init__(self, side: RecordEncoding) -> None:
+    def __init__(self, side: RecordEncoding, rule: rules.Rule | None = None) -> None:
+        """``rule`` finds the values that cannot be written. The default is the rule of the format."""
         self.side = side
+        self._rule = rule or _RULES[side.encoding]
 
     @property
     def can_reject(self) -> bool:
         return any(True for _ in self._field_checks())
 
     def accepts(self, row: Row) -> Column:
-        return _all([~check.fails(column) for column, check in self._checks(row)])
+        if not isinstance(row, FrameRow):
+            return _all([~check.fails(column) for column, check in self._checks(row)])
+        # One text for what many columns have: 2,000 columns took 49,000 calls into the JVM, most of the time of a schema change.
+        checks = [(f, check, passes_in_sql(f, check)) for f in self.side.record.fields for check in self._of_field(f)]
+        in_sql = [text for _, _, text in checks if text is not None]
+        others = [~check.fails(row[f.name]) for f, check, text in checks if text is None]
+        return _all([*([F.expr(" AND ".join(in_sql))] if in_sql else []), *others])
 
     def error(self, row: Row) -> Column:
         error = F.when(F.lit(False), _error("", ""))
@@ -54,6 +88,8 @@ class RecordWriter:
                 return self._framed(_document(fields, row).cast("binary"))
             case "PROTOBUF":
                 return self._framed(self._protobuf.encode(row))
+            case "JSON" if side.whole:
+                return F.coalesce(json_text(row[fields[0].name], fields[0].type), F.lit("null")).cast("binary")
             case "JSON":
                 return _document(fields, row).cast("binary")
             case "TEXT":
@@ -62,12 +98,14 @@ class RecordWriter:
                 return row[fields[0].name].cast("binary")
             case "PRIMITIVE":
                 return _big_endian(row[fields[0].name], fields[0].type)
+            case "DELIMITED":
+                return delimited.line([(row[f.name], f.type) for f in fields], side.delimiter).cast("binary")
             case _:
                 assert_never(side.encoding)
 
     @cached_property
     def _protobuf(self) -> ProtobufEncoder:
-        """Compiles the schema, which is needed for Protobuf alone."""
+        """The encoder of Protobuf. Making it compiles the schema."""
         assert self.side.written is not None
         return ProtobufEncoder.of(self.side.record, self.side.written)
 
@@ -80,11 +118,12 @@ class RecordWriter:
 
     def _field_checks(self) -> Iterator[tuple[str, Check]]:
         """What can be wrong with each field of the record, by the field's name."""
-        for field in self.side.record.fields:
-            for check in field_checks(field, _RULES[self.side.encoding]):
-                yield field.name, check
-            if self.side.encoding == "PROTOBUF":
-                yield from ((field.name, check) for check in self._protobuf.json_checks(field))
+        return ((field.name, check) for field in self.side.record.fields for check in self._of_field(field))
+
+    def _of_field(self, field: Field) -> Iterator[Check]:
+        yield from field_checks(field, self._rule)
+        if self.side.encoding == "PROTOBUF":
+            yield from self._protobuf.json_checks(field)
 
 
 _RULES: Mapping[str, rules.Rule] = {
@@ -95,19 +134,26 @@ _RULES: Mapping[str, rules.Rule] = {
     "TEXT": rules.text_rule,
     "BYTES": rules.bytes_rule,
     "PRIMITIVE": rules.bytes_rule,
+    "DELIMITED": rules.delimited_rule,
 }
 
 
 def _big_endian(column: Column, type_: Type) -> Column:
-    """A whole number as Kafka's own serialisers write it."""
+    """A number in the bytes that Kafka's own serializers write."""
+    if isinstance(type_, Double):
+        # Avro writes a double in the same eight bytes, the last one first.
+        written = F.hex(to_avro(column, '"double"'))
+        return F.unhex(F.concat(*[F.substring(written, at, 2) for at in range(15, 0, -2)]))
     digits = 8 if isinstance(type_, Integer) else 16
     text = F.lpad(F.right(F.hex(column.cast("bigint")), F.lit(digits)), digits, "0")
     return F.unhex(text)
 
 
-def row_of(side: RecordEncoding, inside: Column | None = None) -> dict[str, Column]:
-    """The columns of a side, as a frame of the relation has them, or a column of such rows, without the fields that the side
-    leaves out."""
+def row_of(side: RecordEncoding, inside: Column | None = None) -> Row:
+    """The columns of a side, by name, without the fields that the side leaves out. They are columns of a frame, or fields of the
+    column ``inside``."""
+    if inside is None and not side.left_out:
+        return FrameRow(side.columns)
     row = {name: F.col(spark_identifier(name)) if inside is None else inside.getField(name) for name in side.columns}
     for name in {path[0] for path in side.left_out} & row.keys():
         field = side.record.field(name)
@@ -117,7 +163,7 @@ def row_of(side: RecordEncoding, inside: Column | None = None) -> dict[str, Colu
 
 
 def _with_fields_of(value: Column, type_: Type) -> Column:
-    """The value with the fields of the type alone."""
+    """The value with only the fields that the type has."""
     match type_:
         case Record():
             fields = [_with_fields_of(value.getField(f.name), f.type).alias(f.name) for f in type_.fields]
@@ -130,7 +176,9 @@ def _with_fields_of(value: Column, type_: Type) -> Column:
             return value
 
 
-def _document(fields: Iterable[Field], row: Row) -> Column:
+def _document(fields: Sequence[Field], row: Row) -> Column:
+    if isinstance(row, FrameRow) and fields and are_written_as_they_are(fields):
+        return json_of(_struct((field, field) for field in fields))
     return json_object([(field, row[field.name]) for field in fields])
 
 
@@ -140,15 +188,30 @@ def _text(column: Column, type_: Type) -> Column:
 
 
 def _avro_record(side: RecordEncoding, row: Row) -> Column:
-    """The row as Avro's writer takes it, which finds fields by the names of the schema, at any depth. A cast of records goes
-    by position."""
-    fields = side.record.fields
+    """The row for Avro's writer, which finds the fields of records by their names in the schema. Renaming uses a cast, which
+    matches fields by position."""
+    fields = list(zip(side.record.fields, _with_names(side.record, dict(side.renames), ()).fields, strict=True))
+    if isinstance(row, FrameRow) and fields:
+        return _struct(fields)
     columns = []
-    for field, named in zip(fields, _with_names(side.record, dict(side.renames), ()).fields, strict=True):
+    for field, named in fields:
         column = row[field.name]
-        changed = column if named.type == field.type else column.cast(to_spark(_nullable(named.type)))
+        # Spark refuses a cast from nullable to not nullable. `accepts` has checked for nulls before.
+        changed = column if named.type == field.type else column.cast(to_spark(with_nulls(named.type)))
         columns.append(changed.alias(named.name))
     return F.struct(*columns)
+
+
+def _struct(fields: Iterable[tuple[Field, Field]]) -> Column:
+    """A record of columns of a frame, each with the field that it becomes, as one SQL text."""
+    return F.expr(f"struct({', '.join(_renamed(field, named) for field, named in fields)})")
+
+
+def _renamed(field: Field, named: Field) -> str:
+    """A column of a frame under another name, as SQL."""
+    column = spark_identifier(field.name)
+    changed = column if named.type == field.type else f"CAST({column} AS {spark_ddl(named.type)})"
+    return f"{changed} AS {spark_identifier(named.name)}"
 
 
 def _with_names(record: Record, renames: Mapping[tuple[str, ...], str], path: tuple[str, ...]) -> Record:
@@ -164,20 +227,8 @@ def _with_names(record: Record, renames: Mapping[tuple[str, ...], str], path: tu
     return replace(record, fields=tuple(named))
 
 
-def _nullable(type_: Type) -> Type:
-    """The type with nulls everywhere: Spark casts nothing that may be null to what may not. `accepts` has looked for nulls."""
-    match type_:
-        case Record():
-            type_ = replace(type_, fields=tuple(replace(field, nullable=True) for field in type_.fields))
-        case Array():
-            type_ = replace(type_, element_nullable=True)
-        case Map():
-            type_ = replace(type_, value_nullable=True)
-    return map_inner(type_, _nullable)
-
-
 def _all(conditions: Sequence[Column]) -> Column:
-    """Whether all conditions hold. A balanced tree: a chain of thousands would be too deep for Spark."""
+    """Whether all conditions hold. They form a balanced tree, because a chain of thousands would be too deep for Spark."""
     if len(conditions) <= 1:
         return conditions[0] if conditions else F.lit(True)
     middle = len(conditions) // 2

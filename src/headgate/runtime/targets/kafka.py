@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession, functions 
 
 from headgate.catalog.positions import lag
 from headgate.connectors.kafka import KafkaCluster, Topic
+from headgate.crash_points import crash_point, is_armed
 from headgate.plan.definitions import PRESENT, SinkDefinition
-from headgate.processes import crash_point, is_armed
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import RecordTooLarge, TargetTopicGone
 from headgate.runtime.failures import record_is_too_large
@@ -88,9 +88,9 @@ class KafkaTarget:
         """Write records to a topic that was checked."""
         if records is None:
             return Written(0)
-        if is_armed("in_write", batch.number):
+        if is_armed("in_write", batch.task, batch.number):
             self.send(records.limit(max(1, records.count() // 2)))
-            crash_point("in_write", batch.number)
+            crash_point("in_write", batch.task, batch.number)
         self.send(records)
         return Written()
 

@@ -26,9 +26,9 @@ from pyspark.sql import DataFrame
 from headgate.catalog.positions import dump_positions, lag
 from headgate.connectors.errors import ConnectorError
 from headgate.connectors.kafka import KafkaCluster, Topic
+from headgate.crash_points import crash_point, is_armed
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import SinkDefinition
-from headgate.processes import crash_point, is_armed
 from headgate.runtime.errors import (
     Fenced,
     OutputTooLarge,
@@ -238,10 +238,10 @@ class KafkaTransactions(KafkaTarget):
 
     def _fill(self, producer: Producer, rows: pa.Table | None, new: ProgressRecord, number: int | None) -> None:
         if rows is not None:
-            if number is not None and is_armed("in_write", number):
+            if number is not None and is_armed("in_write", self._task, number):
                 self._produce_rows(producer, rows.slice(0, max(1, rows.num_rows // 2)))
                 producer.flush(30)
-                crash_point("in_write", number)
+                crash_point("in_write", self._task, number)
             self._produce_rows(producer, rows)
         _produce(producer, self._progress.name, dump_record(new), self._progress.key, self._progress.partition)
 

@@ -25,17 +25,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog.positions import dump_positions, load_positions
-from headgate.connectors.postgres import Connection, PostgresDatabase, condition
+from headgate.connectors.postgres import Connection, PostgresDatabase, column_types, condition
+from headgate.crash_points import crash_point
 from headgate.errors import HeadgateError
+from headgate.plan.definitions import DefinitionName
 from headgate.plan.target_definitions import TableDefinition
-from headgate.processes import crash_point
 from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
 from headgate.runtime.target_rows import pieces
 from headgate.runtime.targets import postgres_tables as tables
+from headgate.runtime.targets.errors import TableChanged, TableInUse, TableLocked
 from headgate.runtime.targets.postgres_children import ChildRows
+from headgate.runtime.targets.postgres_columns import identifier
 from headgate.runtime.targets.postgres_merge import BadRow, Merge, Refused
-from headgate.runtime.targets.table_errors import TableChanged, TableInUse, TableLocked
 from headgate.runtime.targets.table_rows import BAD, HASH, OP, TableRows, arrow_rows
 from headgate.schema.formats.spark import to_spark_field
 from headgate.schema.types import Field, Text
@@ -70,10 +72,12 @@ class PostgresTarget:
         uuid: str,
         on_notice: Callable[[str], None] = lambda _: None,
         *,
+        name: str = "",
         in_pieces: bool = False,
         is_dropped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`uuid` identifies the task in the database, because several projects may share it. ``in_pieces`` says that nobody knows how
+        """`uuid` identifies the task in the database, because several projects may share it. ``name`` is that of the definition by
+        which the task writes. ``in_pieces`` says that nobody knows how
         large a batch is: its rows come to the driver piece by piece, inside the transaction. ``is_dropped`` says whether the catalog has
         dropped the task."""
         self.table = table
@@ -84,6 +88,7 @@ class PostgresTarget:
         self._task = task
         self._uuid = uuid
         self._on_notice = on_notice
+        self._name = name
         self._in_pieces = in_pieces
         self._is_dropped = is_dropped
         self.offered: DataFrame | None = None  # the rows of the relation that were given last
@@ -95,7 +100,8 @@ class PostgresTarget:
 
     @property
     def keyed(self) -> bool:
-        return bool(self.table.key)
+        """Whether a row that is written again replaces the one before it."""
+        return self.table.merges
 
     def bounded(self, limit: Limit) -> Limit:
         return Limit(min(limit.rows, MOST_ROWS), min(limit.bytes, MOST_BYTES))
@@ -111,9 +117,10 @@ class PostgresTarget:
             tables.prepare(connection)
             self._refuse_newer(connection, epoch)
             tables.terminate_others(connection, self._uuid)
-            made = tables.provision(connection, self.table, self._uuid, self._on_notice)
+            anew = self._is_filled_anew(connection)
+            made = tables.provision(connection, self.table, self._uuid, self._on_notice, anew=anew)
             if self._is_dropped():  # DROP may have given the table up before it was made
-                tables.release(connection, self.table.table, drop=False)
+                tables.release(connection, self.table.table, self._uuid, drop=False)
                 raise TableInUse(str(self.table.table), self.table.name)
             self._columns, self.adopted = made.columns, made.adopted
             children = zip(self.table.children, made.children, strict=True)
@@ -131,6 +138,11 @@ class PostgresTarget:
         if found is not None and found[2] > epoch:
             raise self._fenced(found[2], epoch)
 
+    def _is_filled_anew(self, connection: Connection) -> bool:
+        """Whether a statement has asked for all rows to be written again, which has not come about yet."""
+        found = connection.execute(_FIND, (self._uuid,)).fetchone()
+        return found is not None and DefinitionName.of(found[4]).keys != DefinitionName.of(self._name).keys
+
     def _take_over(self, connection: Connection, epoch: int) -> Ledger:
         with connection.transaction():
             connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(tables.LOCK_TIMEOUT))
@@ -146,8 +158,8 @@ class PostgresTarget:
         """The ledger, whose row is locked until the transaction ends. It has no positions before the first batch, and after the table
         has lost rows."""
         row = connection.execute(f"{_FIND} FOR UPDATE", (self._uuid,)).fetchone()
-        if row is None:  # somebody has deleted it, and the table is given up
-            raise self._fenced(0, self._epoch)
+        if row is None:  # DROP or somebody else has deleted it: `begin` knows which
+            raise TableChanged(str(self.table.table), "its row in headgate.ledger is gone")
         generation, number, epoch, positions, definition = row
         reached = {} if positions is None else load_positions(positions)
         return Ledger(self._task, generation, number, epoch, reached, definition)
@@ -180,17 +192,17 @@ class PostgresTarget:
     ) -> Written:
         """Write staged frames as one batch. ``prepare`` is given the merge in its transaction, before any row is written."""
         collected = self._collected(parts)
-        crash_point("after_collect", batch.number)
+        crash_point("after_collect", batch.task, batch.number)
         with self._writing(batch.epoch) as connection:
             if not self._follows(connection, batch):
                 return Written(0)
             merge = self._merge(connection, collected)
             prepare(merge)
             written = self._run(merge)
-            crash_point("after_merge", batch.number)
+            crash_point("after_merge", batch.task, batch.number)
             before_commit()
             self._move(connection, batch)
-            crash_point("before_commit", batch.number)
+            crash_point("before_commit", batch.task, batch.number)
         return Written(written)
 
     @property
@@ -250,11 +262,28 @@ class PostgresTarget:
         try:
             with self._failures(), connection.transaction():
                 connection.execute("SET LOCAL synchronous_commit = on")
+                self._hold_table(connection)
                 yield connection
         except HeadgateError as error:
             if error.retryable and connection.closed:
                 self._raise_if_fenced(epoch)
             raise
+
+    def _hold_table(self, connection: Connection) -> None:
+        """Keep the table this task's, and its columns as `begin` found them, until the transaction ends. A task that took the table over
+        would take what is written now for rows of its own. A column that somebody has narrowed meanwhile would round values without an
+        error, as PostgreSQL does when it assigns a double to a real, or to a numeric with fewer digits."""
+        children = [(child.name, child.columns) for child in self._children]
+        for table, columns in ((self.table.table, self._columns), *children):
+            tables.hold(connection, table, self._uuid, self.table.name)
+            lock = sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE")
+            connection.execute(lock.format(identifier(table)))
+            held = column_types(connection, table.schema, table.name)
+            changed = sorted(name for name, type_ in columns.items() if held.get(name) != type_)
+            if changed:
+                now = held.get(changed[0])
+                became = "is gone" if now is None else f"has the type {now}, and had {columns[changed[0]]}"
+                raise TableChanged(str(table), f'column "{changed[0]}" {became}')
 
     def _raise_if_fenced(self, epoch: int) -> None:
         with self._database.connected() as connection:
@@ -292,7 +321,7 @@ class PostgresTarget:
         names = [
             sql.SQL("{}::text" if as_text else "{}").format(sql.Identifier(column.name)) for column, as_text in columns
         ]
-        query = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(names), tables.identifier(self.table.table))
+        query = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(names), identifier(self.table.table))
         with self._failures():
             found = connection.execute(query).fetchall()
         fields = [Field(column.name, Text() if as_text else column.field.type) for column, as_text in columns]

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from psycopg import sql
 
 from headgate.connectors.postgres import Connection
-from headgate.plan.target_definitions import INDEX, ChildColumn, ChildTable
-from headgate.runtime.targets.postgres_tables import identifier
+from headgate.plan.target_definitions import INDEX, ChildColumn, ChildTable, TableName
+from headgate.runtime.targets.postgres_columns import identifier
 from headgate.runtime.targets.table_rows import OP, WRITE
 from headgate.schema import types as t
 from headgate.schema.formats.postgres import to_postgres
@@ -27,6 +27,15 @@ class ChildRows:
     def __init__(self, child: ChildTable, columns: Mapping[str, str]) -> None:
         self._child = child
         self._columns = columns
+
+    @property
+    def name(self) -> TableName:
+        return self._child.table
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The types that the columns have."""
+        return self._columns
 
     def replace_rows(
         self, connection: Connection, key: Mapping[str, sql.Composable], condition: sql.Composable

@@ -14,13 +14,14 @@ import psycopg
 from psycopg import sql
 
 from headgate.connectors.postgres import Connection, ExistingColumn, ExistingTable, describe_table
-from headgate.plan.target_definitions import TableColumn, TableDefinition, TableName
-from headgate.plan.widening import widening
-from headgate.runtime.targets.table_errors import (
+from headgate.plan.target_definitions import SEQUENCE, TableDefinition, TableName
+from headgate.runtime.targets.errors import (
     ColumnsIncompatible,
     ForeignColumnRequired,
+    LinkKeepsRows,
     NotATable,
     TableForeign,
+    TableHasKey,
     TableInUse,
     TableLacksKey,
     TableLocked,
@@ -29,9 +30,11 @@ from headgate.runtime.targets.table_errors import (
     TableTooWide,
     UnknownNativeType,
 )
+from headgate.runtime.targets.postgres_columns import TableChanges, column_definition, identifier
 
 LINK = "headgate_parent"  # the foreign key of a child table
 LOCK_TIMEOUT = "10s"  # readers wait behind an ALTER that waits for a lock, so it must not wait for long
+MOST_COLUMNS = 1600  # of any table
 _GUARD = 823_001_002  # of the advisory lock under which the schema `headgate` is made
 _SETUP = """
 CREATE SCHEMA IF NOT EXISTS headgate;
@@ -46,12 +49,11 @@ _OWNER = "SELECT task, adopted FROM headgate.tables WHERE schema_name = %s AND t
 _CLAIM = """
 INSERT INTO headgate.tables VALUES (%s, %s, %s, %s) ON CONFLICT (schema_name, table_name) DO UPDATE SET task = excluded.task
 """
-_RELEASE = """
-UPDATE headgate.tables t SET task = NULL FROM headgate.tables o WHERE o.schema_name = t.schema_name
-AND o.table_name = t.table_name AND t.schema_name = %s AND t.table_name = %s RETURNING o.task
+_RELEASE = "UPDATE headgate.tables SET task = NULL WHERE task = %s RETURNING schema_name, table_name"
+_STRICT_LINKS = """
+SELECT k.conname::text FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+WHERE k.contype = 'f' AND k.confrelid = %s AND c.relname = ANY (%s) AND k.confdeltype <> 'c' ORDER BY 1
 """
-
-_RELEASE_CHILDREN = "UPDATE headgate.tables SET task = NULL WHERE task = %s RETURNING schema_name, table_name"
 _FORGET = "DELETE FROM headgate.tables WHERE schema_name = %s AND table_name = %s"
 
 
@@ -61,10 +63,6 @@ class Owner:
 
     task: str | None
     adopted: bool
-
-
-def identifier(table: TableName) -> sql.Identifier:
-    return sql.Identifier(table.schema, table.name)
 
 
 def application(uuid: str) -> str:
@@ -100,11 +98,21 @@ def owner(connection: Connection, table: TableName) -> Owner | None:
     return None if found is None else Owner(*found)
 
 
+def hold(connection: Connection, table: TableName, uuid: str, name: str) -> None:
+    """Keep the table the task's own until the transaction ends. Raises TableInUse if another task has taken it over."""
+    found = connection.execute(f"{_OWNER} FOR SHARE", (table.schema, table.name)).fetchone()
+    if found is not None and found[0] not in (None, uuid):
+        raise TableInUse(str(table), name)
+
+
 def check_table(connection: Connection, wanted: TableDefinition, *, new: bool) -> None:
     """Raise what would keep a task from writing the table and its child tables. Changes nothing. ``new`` is false if the task
     exists already."""
     for child in wanted.children:
         check_table(connection, child.definition(wanted), new=new)
+    wanted = wanted.as_made
+    if len(wanted.columns) > MOST_COLUMNS:
+        raise TableTooWide(wanted.name, str(wanted.table))
     _check_types(connection, wanted)
     table = wanted.table
     _check_privileges(connection, table)
@@ -114,6 +122,7 @@ def check_table(connection: Connection, wanted: TableDefinition, *, new: bool) -
     if new:
         _check_owner(wanted, existing, owner(connection, table), None)
     _check_columns(wanted, existing, foreign=_is_adopted(connection, wanted))
+    _check_links(connection, wanted, existing)
 
 
 def _is_adopted(connection: Connection, wanted: TableDefinition) -> bool:
@@ -157,7 +166,7 @@ def _check_owner(wanted: TableDefinition, existing: ExistingTable, known: Owner 
     if not existing.is_table:
         raise NotATable(table)
     # Without a key nobody knows which rows of an adopted table an earlier task wrote, and all would be written again.
-    foreign = known is None or (known.adopted and not wanted.key)
+    foreign = known is None or (known.adopted and not wanted.merges)
     if foreign and not wanted.adopt:
         raise TableForeign(table, wanted.name)
     if known is not None and known.task not in (None, uuid) and not wanted.adopt:
@@ -166,12 +175,22 @@ def _check_owner(wanted: TableDefinition, existing: ExistingTable, known: Owner 
 
 def _check_columns(wanted: TableDefinition, existing: ExistingTable, *, foreign: bool) -> None:
     """What no migration can repair: the key, and columns of a foreign table that must be given."""
-    if wanted.key and frozenset(wanted.key) not in existing.keys:
+    if wanted.merges and frozenset(wanted.key) not in existing.keys:
         raise TableLacksKey(wanted.name, str(wanted.table), wanted.key)
-    names = {column.name for column in wanted.columns}
+    unique = next((one for one in existing.keys if one <= frozenset(wanted.key)), None)
+    if wanted.delta_updates and unique is not None:
+        raise TableHasKey(wanted.name, str(wanted.table), tuple(sorted(unique)))
+    names = {column.name for column in wanted.columns if not column.numbered}
     required = [c.name for c in existing.columns if not c.nullable and not c.filled and c.name not in names]
     if foreign and required:
         raise ForeignColumnRequired(str(wanted.table), tuple(required))
+
+
+def _check_links(connection: Connection, wanted: TableDefinition, existing: ExistingTable) -> None:
+    """Rows of a child table go with their parents, so that a foreign key of somebody else must allow it."""
+    found = connection.execute(_STRICT_LINKS, (existing.oid, [one.table.name for one in wanted.children])).fetchall()
+    if found:
+        raise LinkKeepsRows(str(wanted.table), tuple(name for (name,) in found))
 
 
 # Making and changing a table
@@ -190,19 +209,26 @@ class Provisioned:
 
 
 def provision(
-    connection: Connection, wanted: TableDefinition, uuid: str, on_notice: Callable[[str], None] = lambda _: None
+    connection: Connection,
+    wanted: TableDefinition,
+    uuid: str,
+    on_notice: Callable[[str], None] = lambda _: None,
+    *,
+    anew: bool = False,
 ) -> Provisioned:
-    """Make the table and its child tables as they are wanted, or change those that exist, in a transaction of its own."""
+    """Make the table and its child tables as they are wanted, or change those that exist, in a transaction of its own. ``anew`` says
+    that a statement has asked for all rows to be written again, whatever ON INCOMPATIBLE SCHEMA CHANGE says."""
     prepare(connection)
+    wanted = replace(wanted.as_made, on_incompatible="BACKFILL" if anew else wanted.on_incompatible)
     with _locking(wanted.table), connection.transaction():
         connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT))
         children = [child.definition(wanted) for child in wanted.children]
         _unlink(connection, wanted, children)
         made = _provision(connection, wanted, uuid, on_notice)
-        held = [_provision(connection, child, uuid, on_notice, child=True).columns for child in children]
-        for child in children:
-            _link(connection, wanted, child)
-    return replace(made, children=tuple(held))
+        nested = [_provision(connection, child, uuid, on_notice, child=True) for child in children]
+        for child, held in zip(children, nested, strict=True):
+            _link(connection, wanted, child, adopted=held.adopted)
+    return replace(made, children=tuple(held.columns for held in nested))
 
 
 def _provision(
@@ -218,6 +244,7 @@ def _provision(
         on_notice(f"Table {wanted.table} was created with {len(wanted.columns)} columns.")
     else:
         _check_owner(wanted, existing, known, uuid)
+        _check_links(connection, wanted, existing)
         adopted = known is None or known.adopted
         rebuilt = _migrate(connection, wanted, existing, types, adopted, on_notice)
     # A table that lacks rows: the task must not go on as if it had them. A child table that is new has none of old rows.
@@ -245,17 +272,18 @@ def _unlink(connection: Connection, wanted: TableDefinition, children: Sequence[
         connection.execute(query.format(identifier(child.table), sql.Identifier(LINK)))
 
 
-def _link(connection: Connection, wanted: TableDefinition, child: TableDefinition) -> None:
-    """Let the rows of a child table point to their parents. They go with them."""
+def _link(connection: Connection, wanted: TableDefinition, child: TableDefinition, *, adopted: bool) -> None:
+    """Let the rows of a child table point to their parents. They go with them. Rows that an adopted table has already may have no
+    parent."""
     found = connection.execute(
         "SELECT FROM pg_catalog.pg_constraint WHERE conname = %s AND conrelid = to_regclass(%s)",
         (LINK, identifier(child.table).as_string(connection)),
     ).fetchone()
     if found is None:
-        query = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}) ON DELETE CASCADE")
-        key = _names(wanted.key)
+        query = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}) ON DELETE CASCADE{}")
+        key, unchecked = _names(wanted.key), sql.SQL(" NOT VALID" if adopted else "")
         connection.execute(
-            query.format(identifier(child.table), sql.Identifier(LINK), key, identifier(wanted.table), key)
+            query.format(identifier(child.table), sql.Identifier(LINK), key, identifier(wanted.table), key, unchecked)
         )
 
 
@@ -274,7 +302,7 @@ def _locking(table: TableName) -> Iterator[None]:
 def _database_types(connection: Connection, wanted: TableDefinition) -> dict[str, str]:
     """The types of the wanted columns as the database prints them. A temporary table is the only way to ask that knows every type."""
     probe = sql.Identifier("pg_temp", "hg_probe")
-    columns = sql.SQL(", ").join(_definition(c, nullable=True) for c in wanted.columns)
+    columns = sql.SQL(", ").join(column_definition(c, nullable=True) for c in wanted.columns)
     try:
         connection.execute(
             sql.SQL("CREATE TEMP TABLE {} ({}) ON COMMIT DROP").format(sql.Identifier("hg_probe"), columns)
@@ -289,16 +317,10 @@ def _database_types(connection: Connection, wanted: TableDefinition) -> dict[str
     return dict(found)
 
 
-def _definition(column: TableColumn, *, nullable: bool) -> sql.Composable:
-    """A column in DDL. Its type was checked by the planner, so that it can be nothing but a type."""
-    type_ = sql.SQL(column.postgres)
-    return sql.SQL("{} {}{}").format(sql.Identifier(column.name), type_, sql.SQL("" if nullable else " NOT NULL"))
-
-
 def _create(connection: Connection, wanted: TableDefinition) -> None:
-    parts = [_definition(column, nullable=column.nullable) for column in wanted.columns]
-    if wanted.key:
-        parts.append(sql.SQL("PRIMARY KEY ({})").format(_names(wanted.key)))
+    parts = [column_definition(column, nullable=column.nullable) for column in wanted.columns]
+    if wanted.key:  # of a table of changes, their order: readers go on from the last one that they have seen
+        parts.append(sql.SQL("PRIMARY KEY ({})").format(_names(wanted.key if wanted.merges else (SEQUENCE,))))
     connection.execute(sql.SQL("CREATE TABLE {} ({})").format(identifier(wanted.table), sql.SQL(", ").join(parts)))
     _comment(connection, wanted, ())
     if wanted.doc is not None:
@@ -337,7 +359,7 @@ def _migrate(
     """Change a table where it stands, by one ALTER. Returns the columns that had to be made anew."""
     _check_columns(wanted, existing, foreign=adopted)
     has_rows = _has_rows(connection, wanted.table)
-    changes = _Changes(connection, wanted, types, has_rows, adopted)
+    changes = TableChanges(connection, wanted, types, has_rows, adopted)
     actions = list(changes.actions({column.name: column for column in existing.columns}))
     if changes.impossible:
         disables = wanted.on_incompatible in ("DISABLE TASK", "DISABLE BINDING")
@@ -356,104 +378,25 @@ def _has_rows(connection: Connection, table: TableName) -> bool:
     return found is not None and bool(found[0])
 
 
-class _Changes:
-    """The actions of ALTER TABLE that bring a table to its wanted columns. ``said`` describes them."""
-
-    def __init__(
-        self, connection: Connection, wanted: TableDefinition, types: dict[str, str], has_rows: bool, adopted: bool
-    ) -> None:
-        self._connection = connection
-        self._wanted = wanted
-        self._types = types
-        self._has_rows = has_rows
-        self._adopted = adopted
-        self.impossible: list[str] = []
-        self.rebuilt: list[str] = []
-        self.said: list[str] = []
-
-    def actions(self, known: dict[str, ExistingColumn]) -> Iterator[sql.Composable]:
-        for column in self._wanted.columns:
-            has = known.get(column.name)
-            if has is None:
-                yield self._add(column)
-                continue
-            yield from self._retype(column, has)
-            kept = column.name not in self._wanted.key and column.name not in self.rebuilt
-            if column.nullable and not has.nullable and kept:
-                self.said.append(f"{column.name} may be null")
-                yield sql.SQL("ALTER COLUMN {} DROP NOT NULL").format(sql.Identifier(column.name))
-        names = {column.name for column in self._wanted.columns}
-        for has in known.values():
-            if has.name not in names and not has.nullable and not self._adopted:
-                self.said.append(f"{has.name} is not written any more and may be null")
-                yield sql.SQL("ALTER COLUMN {} DROP NOT NULL").format(sql.Identifier(has.name))
-
-    def _add(self, column: TableColumn) -> sql.Composable:
-        """A new column of a table with rows is nullable: nobody knows what its value in old rows is."""
-        self.said.append(f"{column.name} {self._types[column.name]} was added")
-        return sql.SQL("ADD COLUMN {}").format(_definition(column, nullable=column.nullable or self._has_rows))
-
-    def _retype(self, column: TableColumn, has: ExistingColumn) -> Iterator[sql.Composable]:
-        new, name = self._types[column.name], sql.Identifier(column.name)
-        if has.type == new or holds(has.type, new):
-            return
-        using = widening(has.type, new)
-        if using is None and (has.type, new) == ("bigint", "double precision"):
-            new, using = ("double precision", "{column}") if self._is_exact(column) else ("numeric", "{column}")
-        if using is not None:
-            self.said.append(f"{column.name} from {has.type} to {new}")
-            expression = sql.SQL(using).format(column=name)
-            yield sql.SQL("ALTER COLUMN {} TYPE {} USING {}").format(name, sql.SQL(new), expression)
-        elif self._may_rebuild and column.name not in self._wanted.key:
-            self.rebuilt.append(column.name)
-            self.said.append(f"{column.name} from {has.type} to {new}, made anew")
-            yield sql.SQL("DROP COLUMN {}").format(name)
-            yield sql.SQL("ADD COLUMN {}").format(_definition(column, nullable=True))
-        else:
-            self.impossible.append(f'"{column.name}" is {has.type} and would have to be {new}')
-
-    @property
-    def _may_rebuild(self) -> bool:
-        """Whether a column may be made anew. The statement that narrows a field has asked for it, or is refused by the planner."""
-        return self._wanted.on_incompatible in (None, "BACKFILL") and not self._adopted
-
-    def _is_exact(self, column: TableColumn) -> bool:
-        """Whether every value of a bigint column is exact in a double. Otherwise the column becomes numeric. A double is compared
-        by its text, because a cast to numeric keeps 15 digits."""
-        query = sql.SQL("SELECT bool_and({0}::float8::text::numeric = {0}) FROM {1}")
-        found = self._connection.execute(
-            query.format(sql.Identifier(column.name), identifier(self._wanted.table))
-        ).fetchone()
-        return found is None or found[0] is not False
-
-
-def holds(column: str, written: str) -> bool:
-    """Whether a column of one type takes values of another one as they are: it was widened before, or is wider in a foreign table."""
-    if (column, written) == ("numeric", "double precision"):
-        return True
-    return column not in ("jsonb", "text", "character varying") and widening(written, column) is not None
-
-
 # Giving a table up
 
 
-def release(connection: Connection, table: TableName, *, drop: bool) -> None:
-    """Give up a table: its task is ended, its ledger forgotten, and the table dropped if ``drop`` says so and Headgate made it."""
+def release(connection: Connection, table: TableName, uuid: str, *, drop: bool) -> None:
+    """Give up a table and its child tables: the task is ended, its ledger forgotten, and the tables dropped if ``drop`` says so. Does
+    nothing to a table that another task has taken over."""
     if not _has_schema(connection):
         return
     with _locking(table), connection.transaction():
         connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT))
         known = owner(connection, table)
-        released = connection.execute(_RELEASE, (table.schema, table.name)).fetchone()
-        children: list[TableName] = []
-        if released is not None and released[0] is not None:
-            terminate_others(connection, released[0])
-            connection.execute("DELETE FROM headgate.ledger WHERE task = %s", (released[0],))
-            children = [TableName(*row) for row in connection.execute(_RELEASE_CHILDREN, (released[0],)).fetchall()]
-        if drop and known is not None:
-            for each in (*children, table):
-                connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(identifier(each)))
-                connection.execute(_FORGET, (each.schema, each.name))
+        if known is None or known.task not in (None, uuid):
+            return
+        terminate_others(connection, uuid)
+        connection.execute("DELETE FROM headgate.ledger WHERE task = %s", (uuid,))
+        found = connection.execute(_RELEASE, (uuid,)).fetchall()
+        for each in [name for name in (TableName(*row) for row in found) if name != table] + [table] if drop else []:
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(identifier(each)))
+            connection.execute(_FORGET, (each.schema, each.name))
 
 
 def terminate_others(connection: Connection, uuid: str) -> None:

@@ -8,7 +8,7 @@ bounded by what it takes of the driver's memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -17,19 +17,18 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, KafkaRecord, Positions, lag
 from headgate.connectors.elasticsearch import SearchClient
-from headgate.plan.definitions import AT
+from headgate.crash_points import crash_point, is_armed
+from headgate.plan.definitions import AT, DefinitionName
 from headgate.plan.target_definitions import Fields, IndexDefinition, TargetField
-from headgate.processes import crash_point, is_armed
 from headgate.runtime.errors import OutputTooLarge
 from headgate.runtime.failures import result_is_too_large
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
-from headgate.runtime.search_errors import IndexTaken
 from headgate.runtime.target_rows import pieces
+from headgate.runtime.targets.errors import FieldsIncompatible, IndexTaken, RowRefused
 from headgate.runtime.targets.kafka import BAD_ROW
 from headgate.runtime.targets.search_bulk import BulkWriter, Conflict, Item, RefusedItem, delete_lines, index_lines
 from headgate.runtime.targets.search_documents import DOCUMENT, ID, LONGEST_ID, PROBLEM, IndexDocuments
 from headgate.runtime.targets.search_index import SearchIndex, release_index
-from headgate.runtime.targets.table_errors import RowRefused
 from headgate.schema.names import ROOT, field_path
 from headgate.schema.values import dumps
 
@@ -63,9 +62,9 @@ class RowsRejected(Exception):
 class SearchTarget:
     """The index of a materialization. Documents become visible bulk by bulk, and to searches at the next refresh.
 
-    ``is_new`` says whether nothing was committed yet: only then the index is made. ``is_unfinished`` says whether an earlier attempt
-    at the next batch may have written documents. ``in_pieces`` says that nobody knows how large a batch is. ``is_dropped`` says
-    whether the catalog has dropped the task.
+    ``ledger`` is that of the catalog: the index is made only if nothing was committed yet. ``name`` is that of the definition by which
+    the task writes. ``is_unfinished`` says whether an earlier attempt at the next batch may have written documents. ``in_pieces``
+    says that nobody knows how large a batch is. ``is_dropped`` says whether the catalog has dropped the task.
 
     Rows of an append relation have the column `AT`, whose position makes their `_id`. Those of a materialized view have the number of
     the batch and their place in it: a re-run has all rows of the attempt before, so it writes all of its ids again.
@@ -82,19 +81,22 @@ class SearchTarget:
         definition: IndexDefinition,
         client: SearchClient,
         task: str,
-        is_new: Callable[[], bool] = lambda: True,
+        ledger: Callable[[], Ledger | None] = lambda: None,
         is_unfinished: Callable[[], bool] = lambda: False,
         *,
+        name: str = "",
         in_pieces: bool = False,
         is_dropped: Callable[[], bool] = lambda: False,
+        on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.definition = definition
         self.documents = IndexDocuments(definition)
-        self.index = SearchIndex(client, definition, task)
+        self.index = SearchIndex(client, definition, task, on_notice)
         self.rejected: Sequence[RejectedRow] = ()  # rows that were left out of what was written last
         self.refused: Sequence[RejectedRow] = ()  # those of them that the index has refused
         self._client = client
-        self._is_new = is_new
+        self._ledger = ledger
+        self._name = name
         self._is_unfinished = is_unfinished
         self._in_pieces = in_pieces
         self._is_dropped = is_dropped
@@ -104,15 +106,31 @@ class SearchTarget:
         self._row_bytes = 0.0  # of the output, for each row of the input
 
     def begin(self, epoch: int) -> Ledger | None:
-        if self._is_new():
+        ledger = self._ledger()
+        if ledger is None or ledger.number == 0 or self._is_filled_anew(ledger):  # somebody may have deleted it
             self.index.provision()
         self.index.begin(epoch)
         if self._is_dropped():  # DROP may have given the index up before it was made
-            release_index(self._client, self.definition.index, self.definition.name, drop=False)
+            release_index(self._client, self.definition.index, self._task, drop=False)
             raise IndexTaken(self.definition.index, self.definition.name)
         self._migrated = False
         self._leftovers = self._is_unfinished()
-        return None
+        return None if ledger is None else self._ledger_to_fill_anew(ledger)
+
+    def _ledger_to_fill_anew(self, ledger: Ledger) -> Ledger | None:
+        """The ledger without a definition, if documents do not fit the fields any more: the task then writes them anew, and the first
+        write empties the index. None if they fit, or if a statement has asked for new documents already."""
+        narrowed, definition = self.index.narrowed(), self.definition
+        if not narrowed or (self._is_filled_anew(ledger) and not self.index.adopted):
+            return None
+        if self.index.adopted or definition.on_incompatible not in (None, "BACKFILL"):
+            disables = definition.on_incompatible in ("DISABLE TASK", "DISABLE BINDING")
+            raise FieldsIncompatible(definition.name, definition.index, narrowed, disables)
+        return replace(ledger, definition="")
+
+    def _is_filled_anew(self, ledger: Ledger) -> bool:
+        """Whether a statement has asked for all documents to be written again, which has not come about yet."""
+        return DefinitionName.of(ledger.definition).keys != DefinitionName.of(self._name).keys
 
     def bounded(self, limit: Limit) -> Limit:
         """The rows of a batch are in memory, so it has a bound for its output too, as far as earlier batches tell."""
@@ -156,10 +174,10 @@ class SearchTarget:
         count = 0
         for table in self._tables(rows):
             self._measure(table, lag(batch.start, batch.end))
-            if is_armed("in_write", batch.number):
+            if is_armed("in_write", batch.task, batch.number):
                 half = table.slice(0, max(1, table.num_rows // 2))
                 self._write(half, batch.number, batch.end)
-                crash_point("in_write", batch.number)
+                crash_point("in_write", batch.task, batch.number)
             self._write(table, batch.number, batch.end, count)
             count += table.num_rows
         self._remove_leftovers(batch, count)

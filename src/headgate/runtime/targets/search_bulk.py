@@ -22,8 +22,7 @@ from typing import Any, Protocol
 import orjson
 
 from headgate.connectors.elasticsearch import Answer
-from headgate.connectors.errors import ConnectorError
-from headgate.connectors.search_errors import SearchFailed, SearchRefused, SearchUnreachable
+from headgate.connectors.errors import ConnectorError, SearchFailed, SearchRefused, SearchUnreachable
 from headgate.registry.transport import Retries
 
 THREADS = 2  # more gained nothing on two cores

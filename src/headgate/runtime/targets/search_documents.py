@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import Column, DataFrame, functions as F
 
 from headgate.plan.definitions import PRESENT
-from headgate.plan.index_mapping import written_as_number
+from headgate.plan.indexes import written_as_number
 from headgate.plan.target_definitions import Fields, IndexDefinition, TargetField
 from headgate.runtime.formats.json_text import json_object, json_text
 from headgate.runtime.formats.write_checks import Place, Problem, field_checks, json_rule

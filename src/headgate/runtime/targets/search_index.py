@@ -25,18 +25,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.connectors.elasticsearch import Index, SearchClient, Server
-from headgate.connectors.search_errors import SearchRefused
-from headgate.plan.index_mapping import Mapped, wanted_mapping
-from headgate.plan.indexes import holds
+from headgate.connectors.errors import SearchRefused
+from headgate.plan.indexes import Mapped, narrowed_types, wanted_mapping
 from headgate.plan.target_definitions import IndexDefinition
-from headgate.processes import crash_point
-from headgate.runtime import search_errors as errors
 from headgate.runtime.errors import Fenced
+from headgate.runtime.targets import errors
 from headgate.runtime.targets.search_bulk import BulkWriter, Conflict, Item, index_lines
 from headgate.runtime.targets.search_convert import converter
 from headgate.runtime.targets.search_mapping import (
     Changed,
     difference,
+    field_limit,
     merged,
     merged_templates,
 )
@@ -46,10 +45,14 @@ from headgate.schema.values import dumps
 
 # An index forgets the versions of deleted documents after this time. It must be longer than a copy takes.
 GC_DELETES = "6h"
-POLL = 0.2  # seconds between two looks at a copy that the server makes
 # Versions of a task that takes an index over begin above all that anybody has written. The number is far above 2^30 batches.
 VERSION_STEP = 1 << 30
 RELEASED = "released"  # in `_meta.headgate` of an index whose materialization was dropped
+ADOPTED = "adopted"  # there, whether the index may hold documents of somebody else
+
+
+def _goes_on(point: str, number: int) -> None:
+    """What happens at the steps of a widening, unless a test crashes there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,18 @@ class IndexState:
 
 
 class SearchIndex:
-    """The index of one materialization. ``task`` is the uuid of its task. Used by one thread at a time."""
+    """The index of one materialization. ``task`` is the uuid of its task. Used by one thread at a time. ``on_notice`` is told what was
+    done to the index."""
 
-    def __init__(self, client: SearchClient, definition: IndexDefinition, task: str) -> None:
+    def __init__(
+        self,
+        client: SearchClient,
+        definition: IndexDefinition,
+        task: str,
+        on_notice: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._client = client
+        self._on_notice = on_notice
         self._definition = definition
         self._name = definition.index
         self._task = task
@@ -74,6 +85,7 @@ class SearchIndex:
         self._writer = re.compile(re.escape(self._name) + r"--w(\d+)")
         self.epoch = 0
         self.base = 0  # versions of documents are this and the number of the batch
+        self.adopted = False  # whether the index may hold documents of somebody else
 
     @property
     def alias(self) -> str:
@@ -86,7 +98,7 @@ class SearchIndex:
         if self._server is None:
             self._server = self._client.check()
         mapping = wanted_mapping(self._definition, opensearch=self._server.is_opensearch)
-        mapping["_meta"]["headgate"] |= {"task": self._task, "version": self.base}
+        mapping["_meta"]["headgate"] |= {"task": self._task, "version": self.base, ADOPTED: self.adopted}
         return mapping
 
     # What is there
@@ -134,17 +146,19 @@ class SearchIndex:
             self._create(state)
         elif state.read.meta.get("task") != self._task:
             self._check_adoptable(state.read)
-            if state.read.meta.get(RELEASED):
+            if _is_free(state.read):
                 self._replace(state.read, state)
             else:
                 self._adopt(state.read)
 
     def _check_adoptable(self, index: Index) -> None:
-        """The index of a materialization that was dropped is free. Its documents are written anew."""
-        if index.meta.get(RELEASED):
+        """The index that a dropped materialization has left is free, and its documents are written anew. One that was adopted holds those
+        of others too. Without a key nobody knows which these are, so that it must be adopted again."""
+        if _is_free(index):
             return
-        if not self._definition.adopt:
-            if index.meta.get("task"):
+        released = bool(index.meta.get(RELEASED))
+        if not self._definition.adopt and not (released and self._definition.merges):
+            if index.meta.get("task") and not released:
                 raise errors.IndexTaken(self._name, self._definition.name)
             raise errors.ForeignIndex(self._name, self._definition.name)
         changed = difference(index.mapping, self.wanted, foreign=True).changed
@@ -155,23 +169,29 @@ class SearchIndex:
     def _adopt(self, index: Index) -> None:
         """Become the writer of an index with documents of others. They have versions of their own, which the versions of this
         task must be above: otherwise a row could not replace the document with its `_id`."""
+        self.adopted = True
         known = int(index.meta.get("version", 0))
         self.base = max(int(time.time()) * VERSION_STEP, known + VERSION_STEP)
         self._put_mapping(index)
+        self._on_notice(f"Index {self._name} was adopted.")
 
     def _create(self, state: IndexState) -> None:
-        body = {"aliases": {self._name: {}}, "mappings": self.wanted, "settings": {"index": _settings(None)}}
+        wanted = self.wanted
+        body = {"aliases": {self._name: {}}, "mappings": wanted, "settings": {"index": _settings(wanted, None)}}
         self._create_index(self._next_name(state), body)
+        self._on_notice(f"Index {self._name} was created with {len(self._definition.fields)} fields.")
 
     def _replace(self, old: Index, state: IndexState, *, writers: bool = False) -> None:
         """Put an empty index in the place of one that a dropped materialization has left, or whose documents do not fit any
         more. ``writers`` says that this writer has begun."""
         self._remove_leftovers(state)
         name = self._next_name(state)
-        self._create_index(name, {"mappings": self.wanted, "settings": {"index": _settings(old)}})
+        wanted = self.wanted
+        self._create_index(name, {"mappings": wanted, "settings": {"index": _settings(wanted, old)}})
         aliases = (self._name, self.alias) if writers else (self._name,)
         added: list[Mapped] = [{"add": {"index": name, "alias": alias}} for alias in aliases]
         self._change_aliases([{"remove_index": {"index": old.name}}, *added])
+        self._on_notice(f"Index {self._name} was emptied, and all documents are written anew.")
 
     def _next_name(self, state: IndexState) -> str:
         return f"{self._name}-v{1 + max(map(self._number, state.all.values()), default=0)}"
@@ -195,6 +215,7 @@ class SearchIndex:
         if (held := self._held(state)) > epoch:
             raise self._fenced(held, epoch)
         self.epoch, self.base = epoch, int(read.meta.get("version", 0))
+        self.adopted = bool(read.meta.get(ADOPTED, self._definition.adopt))
         old = [(i.name, a) for i in state.all.values() for a in i.aliases if self._writer.fullmatch(a)]
         actions: list[Mapped] = [{"remove": {"index": index, "alias": alias}} for index, alias in old]
         actions.append({"add": {"index": write.name, "alias": self.alias}})
@@ -219,7 +240,7 @@ class SearchIndex:
 
     # Its fields
 
-    def migrate(self, number: int, crash: Callable[[str, int], None] = crash_point) -> None:
+    def migrate(self, number: int, crash: Callable[[str, int], None] = _goes_on) -> None:
         """Give the index the fields that it lacks and the types that are wanted, before batch ``number`` is written. Goes on
         with a copy that a crash has interrupted."""
         state = self.state()
@@ -229,12 +250,20 @@ class SearchIndex:
             state = self.state()
             _, write = self._both(state)
         found = difference(write.mapping, self.wanted, foreign=self._is_foreign(write))
-        if found.changed and self._narrows(write):
+        if found.changed and self._narrowed(write):
             self._replace(write, state, writers=True)
         elif found.changed:
             self._widen(write, state, number, crash)
         elif found.added or write.meta != self.wanted["_meta"]["headgate"]:
             self._put_mapping(write)
+            if found.added:
+                self._on_notice(f"Index {self._name} was changed: {', '.join(found.added)} added.")
+
+    def narrowed(self) -> tuple[str, ...]:
+        """The fields whose documents do not fit the wanted types, each with its types. They would have to be written anew."""
+        _, write = self._both(self.state())
+        changed = difference(write.mapping, self.wanted, foreign=self._is_foreign(write)).changed
+        return self._narrowed(write) if changed else ()
 
     def refreshed(self) -> str:
         """The index that is written, in which searches find all that was written."""
@@ -248,16 +277,12 @@ class SearchIndex:
             raise errors.IndexGone(self._name, self._definition.name)
         return state.read, state.write
 
-    def _narrows(self, index: Index) -> bool:
-        """Whether documents of the index may not fit the wanted types. The planner lets that pass only if all of them are
-        written anew."""
+    def _narrowed(self, index: Index) -> tuple[str, ...]:
         if "type" not in index.meta:
-            return False
+            return ()
         old = parse_type(index.meta["type"])
         assert isinstance(old, Record), "the type of a document is a record"
-        wanted = self._definition.document
-        both = [(field, before) for field in wanted.fields if (before := old.field(field.name)) is not None]
-        return not all(holds(field.type, before.type) for field, before in both)
+        return narrowed_types(old, self._definition.document)
 
     def _is_foreign(self, index: Index) -> bool:
         """Whether somebody else has made the index: ours have numbers."""
@@ -270,6 +295,9 @@ class SearchIndex:
         body["_meta"] = {**index.mapping.get("_meta", {}), "headgate": wanted["_meta"]["headgate"]}
         if templates := merged_templates(index.mapping, wanted):
             body["dynamic_templates"] = templates
+        if limit := field_limit(merged(index.mapping, wanted), index.settings):
+            what = f'change the settings of index "{index.name}"'
+            self._client.call("PUT", f"/{index.name}/_settings", what, {"index.mapping.total_fields.limit": limit})
         self._change_mapping(index, body)
 
     def _change_mapping(self, index: Index, body: Mapped) -> None:
@@ -280,8 +308,8 @@ class SearchIndex:
     def _widen(self, old: Index, state: IndexState, number: int, crash: Callable[[str, int], None]) -> None:
         self._remove_leftovers(state)
         name = self._next_name(state)
-        body = {"mappings": merged(old.mapping, self.wanted), "settings": {"index": _settings(old)}}
-        self._create_index(name, body)
+        mapping = merged(old.mapping, self.wanted)
+        self._create_index(name, {"mappings": mapping, "settings": {"index": _settings(mapping, old)}})
         crash("widen_created", number)
         self._change_aliases(
             [{"remove": {"index": old.name, "alias": self.alias}}, {"add": {"index": name, "alias": self.alias}}]
@@ -312,6 +340,8 @@ class SearchIndex:
         self._refresh(new.name)
         self._change_aliases([{"remove_index": {"index": old.name}}, {"add": {"index": new.name, "alias": self._name}}])
         crash("widen_swapped", number)
+        said = ", ".join(f"{one.path} from {one.held} to {one.wanted}" for one in changed)
+        self._on_notice(f"Index {self._name} was copied for wider types: {said}.")
 
     def _refresh(self, index: str) -> None:
         self._client.call("POST", f"/{index}/_refresh", f'refresh index "{index}"', {})
@@ -319,20 +349,8 @@ class SearchIndex:
     def _reindex(self, old: str, new: str) -> None:
         """Let the server copy documents whose JSON stays as it is. A document that the new index has in a newer version is left
         as it is."""
-        what = f'copy index "{old}" to "{new}"'
-        body = {
-            "conflicts": "proceed",
-            "source": {"index": old},
-            "dest": {"index": new, "version_type": "external"},
-        }
-        started = self._client.call("POST", "/_reindex?wait_for_completion=false", what, body)
-        path = f"/_tasks/{started.body['task']}"
-        while not (found := self._client.call("GET", path, what).body)["completed"]:
-            time.sleep(POLL)
-        failures = found.get("response", {}).get("failures", [])
-        if failures or "error" in found:
-            error = found.get("error") or failures[0].get("cause", {})
-            raise self._widening_failed(f"The server stopped with {error.get('type', 'an error')}")
+        if stopped := self._client.reindex(old, new):
+            raise self._widening_failed(f"The server stopped with {stopped}")
 
     def _copy(self, old: Index, new: Index, changed: tuple[Changed, ...]) -> None:
         """Copy documents through this process, with values of the new types: a number that becomes a text is a JSON string in
@@ -355,11 +373,18 @@ class SearchIndex:
         return errors.WideningFailed(self._name, self._definition.name, reason)
 
 
-def release_index(client: SearchClient, name: str, materialization: str, *, drop: bool) -> None:
-    """Give up the index of a materialization that is dropped: remove it, or leave it to readers and to the next materialization.
-    Does nothing to an index of another one."""
-    found = client.describe(name, f"{name}-v*").values()
-    for index in [one for one in found if one.meta.get("materialization") == materialization]:
+def _is_free(index: Index) -> bool:
+    """Whether all documents of the index are those of a materialization that was dropped."""
+    return bool(index.meta.get(RELEASED)) and not index.meta.get(ADOPTED)
+
+
+def release_index(client: SearchClient, name: str, task: str, *, drop: bool) -> None:
+    """Give up the index of a task whose materialization is dropped: remove it, or leave it to readers and to the next
+    materialization. Does nothing to an index of another task."""
+    for index in client.describe(name, f"{name}-v*").values():
+        is_left = index.meta.get(RELEASED) and name in (index.name, *index.aliases)
+        if index.meta.get("task") != task and not is_left:
+            continue
         if drop:
             client.call("DELETE", f"/{index.name}", f'remove index "{index.name}"', missing=True)
             continue
@@ -371,8 +396,9 @@ def release_index(client: SearchClient, name: str, materialization: str, *, drop
         client.call("PUT", f"/{index.name}/_mapping", f'change the mapping of index "{index.name}"', {"_meta": about})
 
 
-def _settings(old: Index | None) -> dict[str, Any]:
+def _settings(mapping: Mapped, old: Index | None) -> dict[str, Any]:
     """The settings of a new index: as many shards and copies as the one that it replaces. Values are not coerced: otherwise a
     fraction would enter a field of whole numbers."""
     kept = {} if old is None else {name: old.settings[name] for name in ("number_of_shards", "number_of_replicas") if name in old.settings}  # fmt: skip
-    return {"mapping": {"coerce": False}, "gc_deletes": GC_DELETES, **kept}
+    limit = {"limit": field_limit(mapping)}
+    return {"mapping": {"coerce": False, "total_fields": limit}, "gc_deletes": GC_DELETES, **kept}

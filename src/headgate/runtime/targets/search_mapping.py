@@ -7,11 +7,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.plan.index_mapping import Mapped
+from headgate.plan.indexes import Mapped
 
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double", "scaled_float"})  # fmt: skip
 _TEXTS = frozenset({"text", "keyword", "wildcard", "match_only_text", "search_as_you_type", "ip", "version"})
 _DATES = frozenset({"date", "date_nanos"})
+DEFAULT_FIELD_LIMIT = 1000
+# OpenSearch has two more fields for the names and the values of a flat object.
+_COUNTED = {"flat_object": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,22 @@ def merged(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> Mapped:
     if templates := merged_templates(held, wanted):
         made["dynamic_templates"] = templates
     return made
+
+
+def field_count(mapping: Mapping[str, Any]) -> int:
+    """How many fields a server counts in a mapping: objects and sub-fields are fields too."""
+    found = 0
+    for field in mapping.get("properties", {}).values():
+        found += _COUNTED.get(_kind(field), 1) + len(field.get("fields", {})) + field_count(field)
+    return found
+
+
+def field_limit(mapping: Mapping[str, Any], held: Mapping[str, Any] | None = None) -> int | None:
+    """The limit of fields that an index with these settings needs for a mapping; None if it has enough. All fields of the mapping are
+    wanted, so that the limit that servers have by default is left for the keys of maps."""
+    count = field_count(mapping)
+    given = None if held is None else held.get("mapping", {}).get("total_fields", {}).get("limit", DEFAULT_FIELD_LIMIT)
+    return DEFAULT_FIELD_LIMIT + count if given is None or int(given) < count else None
 
 
 def merged_templates(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[Any]:

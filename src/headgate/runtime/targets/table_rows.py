@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 from psycopg import sql
 from pyspark.sql import Column, DataFrame, functions as F
 
 from headgate.plan.definitions import PRESENT
-from headgate.plan.target_definitions import TableColumn, TableDefinition, TargetField
-from headgate.runtime.checked_casts import checked_cast
+from headgate.plan.native_types import text_form
+from headgate.plan.target_definitions import NESTED, TableColumn, TableDefinition, TargetField
+from headgate.runtime.checked_casts import RANGE, checked_cast
 from headgate.runtime.formats.json_text import json_object
-from headgate.runtime.target_rows import FieldColumns, Leaf, value_at
+from headgate.runtime.target_rows import FieldColumns, Leaf, finite_problems, value_at
 from headgate.schema import types as t
 from headgate.schema.formats.postgres import to_postgres
-from headgate.schema.render import spark_identifier
+from headgate.schema.names import ROOT, field_path
+from headgate.schema.render import print_type, spark_identifier
+from headgate.schema.types import Array, plain
 
 OP, HASH, ROW = "hg_op", "hg_hash", "hg_row"
 WRITE, DELETE, BAD, NOTHING, CHANGED = range(5)
@@ -35,6 +39,9 @@ _STAGED: dict[type, str] = {
 }  # fmt: skip
 # pgpq has the wrong type number for lists of timestamptz, and no lists of some others.
 _DIRECT_ELEMENTS = (t.Boolean, t.Integer, t.Bigint, t.Real, t.Double, t.Text, t.Enum)
+NOT_ISO = "it is not written as its type in the table needs it"
+_FIRST_DAY = "-4713-11-24"  # there is a year 0
+_LAST_DAY = 2_145_042_905  # days from 1970
 # An explicit cast to these cuts what is too long; an assignment refuses it.
 _ASSIGNED = ("varchar", "character", "char", "bpchar")
 
@@ -82,11 +89,11 @@ class TableRows:
         deleted, has only its key."""
         every, keys = _Values(self.every), _Values(self._keys)
         present = F.col(PRESENT) if marked else F.lit(True)
-        bad_key = keys.fields.problem.isNotNull()
+        bad_key = keys.problem.isNotNull()
         op = (
             F.when(~present & bad_key, F.lit(NOTHING))
             .when(~present, F.lit(DELETE))
-            .when(every.fields.problem.isNotNull(), F.lit(BAD))
+            .when(every.problem.isNotNull(), F.lit(BAD))
             .otherwise(F.lit(WRITE))
         )
         ready = every.fields.with_documents(rows).withColumn(OP, op)
@@ -106,7 +113,7 @@ class TableRows:
     def keys(self, changed: DataFrame) -> DataFrame:
         """A staged row of nothing but the key for every row of a frame that has the key columns of the relation."""
         keys = _Values(self._keys)
-        op = F.when(keys.fields.problem.isNotNull(), F.lit(NOTHING)).otherwise(F.lit(CHANGED))
+        op = F.when(keys.problem.isNotNull(), F.lit(NOTHING)).otherwise(F.lit(CHANGED))
         values = [value.alias(one.name) for one, value in zip(self._keys, keys.staged, strict=True)]
         return changed.select(*values, op.alias(OP)).distinct()
 
@@ -117,22 +124,78 @@ class TableRows:
     def problems(self, rows: DataFrame) -> tuple[DataFrame, Column, Column]:
         """The rows, what is wrong with each, and the hash of what is staged of it if it fits."""
         every = _Values(self.every)
-        return every.fields.with_documents(rows), every.fields.problem, self._hash(every.staged)
+        return every.fields.with_documents(rows), every.problem, self._hash(every.staged)
 
 
 class _Values:
-    """The values of some columns of a table. ``staged`` has them in the types of the staging table."""
+    """The values of some columns of a table. ``staged`` has them in the types of the staging table. ``problem`` is the first that is
+    wrong with any of them: struct<path, expected, reason>, NULL if they all fit."""
 
     def __init__(self, columns: Sequence[StagedColumn]) -> None:
         leaves = [leaf for one in columns for leaf in _leaves(one.column)]
         self.fields = FieldColumns(leaves)
         values = iter(self.fields.values)
         self.staged = [_staged(one, values) for one in columns]
+        own = [_misfit(one, value) for one, value in zip(columns, self.staged, strict=True)]
+        own += list(_inside_records(columns, iter(zip(leaves, self.fields.values, strict=True))))
+        self.problem = F.coalesce(self.fields.problem, *[one for one in own if one is not None])
 
 
-def _leaves(column: TableColumn) -> Iterator[Leaf]:
-    for above, leaf in column.field.leaves(column.above):
-        yield Leaf(leaf, above)
+def _inside_records(columns: Sequence[StagedColumn], leaves: Iterator[tuple[Leaf, Column]]) -> Iterator[Column]:
+    """What is wrong with the leaves of objects that are staged as one JSON value. A child table takes each leaf in its own type."""
+    for one in columns:
+        for leaf, value in islice(leaves, len(_leaves(one.column))):
+            if not one.column.field.fields:
+                continue
+            if not one.name.startswith(NESTED):
+                yield from finite_problems(value, leaf.field.type, leaf.place.tokens)
+            elif form := text_form(leaf.field):
+                fits = _has_form(value, form, is_list=isinstance(leaf.field.type, Array))
+                yield _problem(fits, leaf.field, str(leaf.field.native), NOT_ISO)
+
+
+def _misfit(one: StagedColumn, value: Column) -> Column | None:
+    """What is wrong with a value that fits its field: the copy of all rows would fail of it, or its native type would keep a part of it.
+    None if the database takes every value."""
+    field = one.column.field
+    form = text_form(field) if one.type in ("text", "text[]") else None
+    fits = _in_range(one.type, value) if form is None else _has_form(value, form, is_list=isinstance(field.type, Array))
+    if fits is None:
+        return None
+    if form is None:
+        return _problem(fits, field, print_type(plain(field.type)), RANGE)
+    return _problem(fits, field, one.column.postgres, NOT_ISO)
+
+
+def _problem(fits: Column, field: TargetField, expected: str, reason: str) -> Column:
+    path = ROOT
+    for step in () if field.path is None else field.path.tokens:
+        path = field_path(path, step)
+    texts = (("path", path), ("expected", expected), ("reason", reason))
+    return F.when(~fits, F.struct(*[F.lit(text).alias(name) for name, text in texts]))
+
+
+def _has_form(value: Column, form: str, *, is_list: bool) -> Column:
+    pattern = F.lit(f"\\A(?:{form})\\z")
+    return F.forall(value, lambda one: one.isNull() | F.rlike(one, pattern)) if is_list else F.rlike(value, pattern)
+
+
+def _in_range(staged: str, value: Column) -> Column | None:
+    """Whether a day or a moment is one that PostgreSQL has: its time begins in 4714 BC, and its days end in the year 5874897."""
+    match staged:
+        case "date":
+            first = value >= F.lit(_FIRST_DAY).cast("date")
+            return first & (value <= F.date_from_unix_date(F.lit(_LAST_DAY)))
+        case "timestamp":
+            return value >= F.lit(_FIRST_DAY).cast("timestamp_ntz")
+        case "timestamptz":
+            return value >= F.lit(_FIRST_DAY).cast("timestamp")
+        case _:
+            return None
+
+
+def _leaves(column: TableColumn) -> list[Leaf]:
+    return [Leaf(leaf, above) for above, leaf in column.field.leaves(column.above)]
 
 
 def _staged(one: StagedColumn, values: Iterator[Column]) -> Column:

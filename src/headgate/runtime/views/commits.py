@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -45,6 +46,16 @@ def local_folder(table: str) -> Path | None:
         return None
     folder = Path(unquote(parts.path) if parts.scheme else table)
     return folder if folder.parent.is_dir() else None
+
+
+def folder_size(folder: Path) -> int:
+    """The bytes of all files below a folder. Some may go while they are counted."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.stat(os.path.join(parent, name)).st_size
+    return total
 
 
 def _of_files(log: Path) -> Iterator[Commit] | None:

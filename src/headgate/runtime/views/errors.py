@@ -38,13 +38,17 @@ class ViewOutgrown(RunError, code="RUN-0414"):
 
 
 class ChangesTrimmed(RunError, code="RUN-0415"):
-    """Changes of a materialized view that were not read yet are no longer stored: the reader is too far behind."""
+    """Changes of a materialized view that were not read yet are no longer stored one by one: the reader is too far behind, or its
+    position is not one that the view keeps changes for."""
 
     view: str
     task: str
     MESSAGE = 'changes of materialized view "{view}" that {task} has not read are no longer stored'
-    DETAIL = "The view itself has all rows. Changes are kept as long as a task needs them, and for a subscription for at least 50 batches."
-    HINT = "Begin anew: create the sink or the view again, or subscribe again, and read without long pauses."
+    DETAIL = (
+        "The view itself has all rows. Changes are kept for every task that reads the view, also while it is paused, and for "
+        "a subscription or a view that is being filled for at least 50 batches."
+    )
+    HINT = "Begin anew: subscribe again, write CREATE OR REPLACE for a view, or drop a sink and create it again."
 
 
 class ViewFilledAnew(RunError, code="RUN-0413"):

@@ -12,7 +12,8 @@ from headgate.catalog.tasks import Ledger
 from headgate.plan.definitions import MaterializedDefinition
 from headgate.runtime.ports import NOTHING_REJECTED, Append, Changes, Diff, Limit, Rejected, Upsert
 from headgate.runtime.views.errors import ChangesTrimmed, ViewFilledAnew, ViewStorageGone
-from headgate.runtime.views.store import WEIGHT, Pinned, ViewStore, each_once, repeated, summed
+from headgate.runtime.views.signed import WEIGHT, each_once, repeated, summed
+from headgate.runtime.views.store import Pinned, ViewStore
 from headgate.schema.render import spark_identifier
 
 Form: TypeAlias = Literal["signed", "rows"]
@@ -21,7 +22,8 @@ Form: TypeAlias = Literal["signed", "rows"]
 
 class LogInput:
     """One view that a task reads. ``stores`` gives the storage of one of its generations. ``reached`` is the ledger of the view
-    as the catalog knows it: it is never ahead of the storage, and costs no look at it.
+    as the catalog knows it: it is never ahead of the storage, and costs no look at it. ``start`` is where a reader begins that does
+    not want the rows which the view had by then.
 
     A view whose query was replaced has another generation. A reader goes on with what differs between the two.
     """
@@ -35,12 +37,14 @@ class LogInput:
         reached: Callable[[], Ledger | None],
         form: Form,
         reader: str,
+        start: LogPosition | None = None,
     ) -> None:
         self.view = view
         self.stores = stores
         self._reached = reached
         self._form = form
         self._reader = reader
+        self._start = start
 
     @property
     def known_end(self) -> LogPosition | None:
@@ -48,7 +52,12 @@ class LogInput:
         return None if reached is None else LogPosition(self.view.id, reached.generation, reached.number)
 
     def begin(self) -> LogPosition:
-        """The first batch of a reader takes the view as it is by then."""
+        """The first batch of a reader takes the view as it is by then, unless the reader begins later."""
+        return self._start or self.first
+
+    @property
+    def first(self) -> LogPosition:
+        """From here on a reader gets all rows."""
         return LogPosition(self.view.id, 1, 0)
 
     def check(self, position: Position) -> None:
@@ -97,13 +106,11 @@ class LogInput:
         store = self.stores(position.generation)
         if position.number == 0:
             return store.visible(store.nothing_stored(session))
-        return store.visible(store.signed_rows(session, self.pin(session, store), position.number))
+        return store.visible(store.signed_rows(session, self._pin(session, store, position), position.number))
 
     def _changed_rows(self, session: SparkSession, begin: LogPosition, until: LogPosition) -> DataFrame:
         store = self.stores(until.generation)
-        pinned = self.pin(session, store)
-        if pinned.snapshot is not None and begin.number < pinned.snapshot.trimmed:
-            raise ChangesTrimmed(self.view.name, self._reader)
+        pinned = self._pin(session, store, begin, until)
         return store.visible(store.changes(session, pinned.head, begin.number, until.number))
 
     def is_small(self, start: Position, end: Position) -> bool:
@@ -119,12 +126,15 @@ class LogInput:
         store = self.stores(known.generation)
         if known.number == 0:
             return store.nothing(session)
-        return store.shown(session, self.pin(session, store), known.number)
+        return store.shown(session, self._pin(session, store, known), known.number)
 
-    def pin(self, session: SparkSession, store: ViewStore) -> Pinned:
+    def _pin(self, session: SparkSession, store: ViewStore, *positions: LogPosition) -> Pinned:
+        """The present state of the view, from which its rows at these positions are known."""
         pinned = store.pin(session)
         if pinned is None:
             raise ViewStorageGone(self.view.name, store.folder)
+        if not all(pinned.has_batch(position.number) for position in positions):
+            raise ChangesTrimmed(self.view.name, self._reader)
         return pinned
 
     def rejected(self) -> Rejected:

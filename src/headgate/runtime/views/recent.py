@@ -8,11 +8,39 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
+from headgate.schema.render import spark_identifier
+
+# What the driver takes of a batch: so many rows of each partition, with texts and bytes up to this length.
+FEW, SHORT = 4_000, 8_000
+# Types whose values Arrow brings to the driver and back as they are, and whose size is known.
+_PLAIN = (
+    BooleanType,
+    NumericType,
+    StringType,
+    BinaryType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
+_AT = "hg_at"
 MOST_ROWS = 20_000  # of one view: many more are planned slower than they are read from files
 MOST_BATCHES = 100
 MOST_BYTES = 64 << 20  # of all views
@@ -76,3 +104,43 @@ def _rows(kept: OrderedDict[int, FewRows]) -> int:
 
 def _bytes(kept: OrderedDict[int, FewRows]) -> int:
     return sum(each.table.nbytes for each in kept.values())
+
+
+def few_rows(written: DataFrame) -> FewRows | None:
+    """The rows of a batch as the log has them, if they are few and small, or else None. Everything that they are made from
+    is read in any case. Only the driver has them then, so that no job must keep them between two others."""
+    fields = written.schema.fields
+    if not all(isinstance(field.dataType, _PLAIN) for field in fields):
+        return None
+    # The number of a row in its partition: the higher bits are the partition's.
+    at = F.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)
+    cut = [_cut(field).alias(field.name) for field in fields]
+    found = written.select(*cut, at.alias(_AT)).where(F.col(_AT) <= FEW).toArrow()
+    if found.num_rows > FEW or any(_is_cut(found.column(at)) for at in range(len(fields))):
+        return None
+    # Without what Arrow says of NULLs, which differs from batch to batch.
+    return FewRows(pa.Table.from_arrays(found.columns[:-1], names=found.column_names[:-1]), written.schema)
+
+
+def frame_of(session: SparkSession, rows: Sequence[FewRows]) -> DataFrame:
+    """Rows of one or more batches, for Spark."""
+    # In one chunk: Spark reads no further than to an empty one, and says nothing.
+    table = pa.concat_tables([each.table for each in rows]).combine_chunks()
+    fields = [StructField(field.name, field.dataType) for field in rows[0].schema.fields]
+    return session.createDataFrame(table, StructType(fields))
+
+
+def _cut(field: StructField) -> Column:
+    """A column, without what is too long in its values."""
+    value = F.col(spark_identifier(field.name))
+    return F.substring(value, 1, SHORT + 1) if isinstance(field.dataType, StringType | BinaryType) else value
+
+
+def _is_cut(values: pa.ChunkedArray) -> bool:
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        longest = pc.max(pc.utf8_length(values)).as_py()
+    elif pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+        longest = pc.max(pc.binary_length(values)).as_py()
+    else:
+        return False
+    return longest is not None and longest > SHORT

@@ -10,57 +10,34 @@ Readers pin the version of both tables. A change of the log in another way than 
 from __future__ import annotations
 
 import logging
+import re
 import string
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from urllib.parse import quote
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession, functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    NumericType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession, functions as F
+from pyspark.sql.types import DataType, StructField, StructType
 
 from headgate.catalog.positions import dump_positions, load_positions
 from headgate.catalog.tasks import Ledger
 from headgate.plan.definitions import MaterializedDefinition, StoredColumn
-from headgate.runtime.views.commits import commits
-from headgate.runtime.views.recent import FewRows, RecentBatches
+from headgate.runtime.views.commits import commits, folder_size, local_folder
+from headgate.runtime.views.recent import FewRows, RecentBatches, frame_of
+from headgate.runtime.views.signed import WEIGHT, repeated, summed
 from headgate.schema.render import spark_identifier
 
 log = logging.getLogger(__name__)
 
-WEIGHT, BATCH = "hg_weight", "hg_batch"
+BATCH = "hg_batch"
 PRESENT = "hg_present"
 _SAFE = (
     string.ascii_letters + string.digits + "_!#$&*+-./:<>?@[]^|~"
 )  # characters that Delta takes in the name of a column
-# What the driver takes of a batch: so many rows of each partition, with texts and bytes up to this length.
-FEW, SHORT = 4_000, 8_000
-# Types whose values Arrow brings to the driver and back as they are, and whose size is known.
-_PLAIN = (
-    BooleanType,
-    NumericType,
-    StringType,
-    BinaryType,
-    DateType,
-    TimestampType,
-    TimestampNTZType,
-)
-_AT = "hg_at"
 COMPACT_EVERY = 50  # batches after which the log is folded into the snapshot
 # How long files are kept that no present version needs: longer than a query or a batch that has pinned an old version.
 RETENTION_MINUTES = 15
@@ -68,6 +45,9 @@ RETENTION = f"interval {RETENTION_MINUTES} minutes"
 # Every compaction leaves a copy of the view for the time of retention. Those of a large view are farther apart, so that
 # there are never more than two.
 LARGE, LARGE_APART = 100 << 20, RETENTION_MINUTES * 60 / 2  # bytes, seconds
+# A task that is paused, or halted, still needs the changes that it has not read. So many batches of them are kept one by one, and
+# no more of them than LARGE plus what the view takes. Beyond that they become one change, from where the task stands.
+MERGE_AFTER = 500
 _PROPERTIES = {
     "delta.deletedFileRetentionDuration": RETENTION,
     "delta.logRetentionDuration": RETENTION,
@@ -91,11 +71,17 @@ class Head:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A version of the snapshot, and the batch after which the view was so. The log has no changes of batches up to
-    ``trimmed`` any more."""
+    ``trimmed`` any more. ``merged`` are ranges of batches, each from behind its first number to its last one, whose changes may
+    be there as one."""
 
     version: int
     number: int
     trimmed: int = 0
+    merged: tuple[tuple[int, int], ...] = ()
+
+    def has_batch(self, number: int) -> bool:
+        """Whether the log tells the changes up to this batch from those behind it."""
+        return number >= self.trimmed and not any(first < number < last for first, last in self.merged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +90,10 @@ class Pinned:
 
     head: Head
     snapshot: Snapshot | None
+
+    def has_batch(self, number: int) -> bool:
+        """Whether the rows of the view after this batch are known, and the changes from there."""
+        return self.snapshot is None or self.snapshot.has_batch(number)
 
 
 class ViewStore:
@@ -132,7 +122,7 @@ class ViewStore:
     def create(self, session: SparkSession) -> None:
         """Make the log, unless it exists."""
         self._recent.forget(self.folder)
-        listed = ", ".join(f"{spark_identifier(self._physical[c.name])} {c.type}" for c in self.columns)
+        listed = ", ".join(f"{spark_identifier(self._physical[c.name])} {stored_type(c.type)}" for c in self.columns)
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
         session.sql(
             f"CREATE TABLE IF NOT EXISTS {_table(self._log)} ({listed}, {WEIGHT} BIGINT, {BATCH} BIGINT) USING delta "
@@ -161,21 +151,6 @@ class ViewStore:
     def written(self, rows: DataFrame, number: int) -> DataFrame:
         """Rows of a batch, which have the stored columns and the weight, as the log has them."""
         return self._written(rows.withColumn(BATCH, F.lit(number)), BATCH)
-
-    def few(self, written: DataFrame) -> FewRows | None:
-        """The rows of a batch as the log has them, if they are few and small, or else None. Everything that they are made from
-        is read in any case. Only the driver has them then, so that no job must keep them between two others."""
-        fields = written.schema.fields
-        if not all(isinstance(field.dataType, _PLAIN) for field in fields):
-            return None
-        # The number of a row in its partition: the higher bits are the partition's.
-        at = F.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)
-        cut = [_cut(field).alias(field.name) for field in fields]
-        found = written.select(*cut, at.alias(_AT)).where(F.col(_AT) <= FEW).toArrow()
-        if found.num_rows > FEW or any(_is_cut(found.column(at)) for at in range(len(fields))):
-            return None
-        # Without what Arrow says of NULLs, which differs from batch to batch.
-        return FewRows(pa.Table.from_arrays(found.columns[:-1], names=found.column_names[:-1]), written.schema)
 
     def append(self, written: DataFrame, ledger: Ledger, fence: str) -> None:
         """Commit what `written` gave, with the ledger. ``fence`` identifies the writer's task and generation. Nothing is
@@ -215,7 +190,8 @@ class ViewStore:
         for version, said in commits(session, self._kept) or ():
             if said is not None:
                 found = orjson.loads(said)
-                return Snapshot(version, found["number"], found.get("trimmed", 0))
+                merged = tuple((first, last) for first, last in found.get("merged", ()))
+                return Snapshot(version, found["number"], found.get("trimmed", 0), merged)
         return None
 
     def rows(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
@@ -258,20 +234,21 @@ class ViewStore:
             elif there[name] == wanted:
                 columns.append(F.col(spark_identifier(name)).alias(column.name))
             else:
-                # A wider type takes every value. Rows of a query that was replaced may have another type altogether.
+                # A wider type takes every value, and every stored time of the day is one. Rows of a query that was replaced
+                # may have another type altogether.
                 columns.append(F.col(spark_identifier(name)).try_cast(wanted).alias(column.name))
         return table.select(*columns, WEIGHT, *more)
 
     def _written(self, rows: DataFrame, *more: str) -> DataFrame:
         """Rows under the names that they have in files."""
-        named = [F.col(spark_identifier(name)).alias(physical) for name, physical in self._physical.items()]
+        named = [_stored(column).alias(self._physical[column.name]) for column in self.columns]
         return rows.select(*named, *(F.col(name).cast("bigint").alias(name) for name in (WEIGHT, *more)))
 
     def adapt(self, session: SparkSession, head: Head) -> None:
         """Give the log the columns and types that the view has now. The snapshot gets them with the next compaction. Readers
         of older versions are not disturbed."""
         table = _at(session, self._log, head.version)
-        wanted = {self._physical[column.name]: _type(column.type) for column in self.columns}
+        wanted = {self._physical[column.name]: _type(stored_type(column.type)) for column in self.columns}
         there = {field.name: field.dataType for field in table.schema.fields if field.name not in (WEIGHT, BATCH)}
         if there == wanted:
             return
@@ -311,28 +288,68 @@ class ViewStore:
 
     def is_large(self, session: SparkSession) -> bool:
         """Whether the snapshot is larger than LARGE."""
-        row = session.sql(f"DESCRIBE DETAIL {_table(self._kept)}").select("sizeInBytes").first()
-        return row is not None and row["sizeInBytes"] > LARGE
+        return self._table_size(session, self._kept) > LARGE
 
-    def compact(self, session: SparkSession, pinned: Pinned, needed: int | None = None) -> None:
+    def _table_size(self, session: SparkSession, path: str) -> int:
+        if commits(session, path) is None:
+            return 0
+        row = session.sql(f"DESCRIBE DETAIL {_table(path)}").select("sizeInBytes").first()
+        return 0 if row is None else int(row["sizeInBytes"])
+
+    def size(self, session: SparkSession) -> int:
+        """The bytes of all files, also those that are kept for a while for old readers. On another file system than the local
+        one these are not counted."""
+        folder = local_folder(self.folder)
+        if folder is None:
+            return self._table_size(session, self._log) + self._table_size(session, self._kept)
+        return folder_size(folder)
+
+    def compact(self, session: SparkSession, pinned: Pinned, readers: Sequence[int] = ()) -> None:
         """Write the view after its last batch as the snapshot, and remove what the snapshot before had of the log.
 
-        A reader that has seen the snapshot before finds all it needs in the log. ``needed`` is the last batch that all tasks
-        which read the log have read: what comes after it stays.
+        A reader that has seen the snapshot before finds all it needs in the log. ``readers`` are the last batches that the tasks
+        which read the log have read: what comes after them stays. Where that is much, it is merged between one reader and the
+        next: the log then takes no more than two copies of the view for each of them, however long they are paused.
         """
-        number = pinned.head.number
-        rows = self._written(self.rows(session, pinned).coalesce(1))
         before = 0 if pinned.snapshot is None else pinned.snapshot.number
-        before = before if needed is None else min(before, needed)
-        metadata = orjson.dumps({"number": number, "trimmed": before}).decode()
-        writer = rows.write.format("delta").mode("overwrite").option("userMetadata", metadata)
-        writer = writer.option("overwriteSchema", "true")
-        for name, value in _PROPERTIES.items():
-            writer = writer.option(name, value)
-        writer.save(self._kept)
-        session.sql(f"DELETE FROM {_table(self._log)} WHERE {BATCH} <= {before}")
+        trimmed = min([before, *readers])
+        merged = () if pinned.snapshot is None else pinned.snapshot.merged
+        merged = tuple(range_ for range_ in merged if range_[1] > trimmed)
+        new = () if self._grows else self._to_merge(session, merged, [r for r in readers if r < before], before)
+        merged = (*(old for old in merged if not any(first <= old[0] < last for first, last in new)), *new)
+        rows = self._written(self.rows(session, pinned).coalesce(1))
+        found = {"number": pinned.head.number, "trimmed": trimmed, "merged": sorted(merged)}
+        self._overwrite(rows, self._kept).option("userMetadata", orjson.dumps(found).decode()).save(self._kept)
+        session.sql(f"DELETE FROM {_table(self._log)} WHERE {BATCH} <= {trimmed}")
+        for first, last in new:
+            self._merge(session, first, last)
         for path in (self._log, self._kept):
             session.sql(f"VACUUM {_table(path)}")
+
+    def _overwrite(self, rows: DataFrame, path: str) -> DataFrameWriter:
+        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        return writer.options(**_PROPERTIES)
+
+    def _to_merge(
+        self, session: SparkSession, merged: Sequence[tuple[int, int]], readers: Sequence[int], until: int
+    ) -> tuple[tuple[int, int], ...]:
+        """The ranges of batches that are to become one change: those between two readers, or the last reader and a batch that
+        no reader is behind of, if they are many or large. The rows of a view that only grows cancel nothing, and its log is not
+        larger than the view."""
+        known = dict(merged)
+        ranges = [range_ for range_ in pairwise(sorted({*readers, until})) if range_ not in merged]
+        if ranges and self._table_size(session, self._log) > LARGE + 2 * self._table_size(session, self._kept):
+            return tuple(ranges)
+        return tuple((first, last) for first, last in ranges if last - known.get(first, first) >= MERGE_AFTER)
+
+    def _merge(self, session: SparkSession, first: int, last: int) -> None:
+        """Put one change in the place of those behind a batch up to another one. It counts as the last of them."""
+        head = self.head(session)
+        assert head is not None, "the log was read before"
+        within = f"{BATCH} > {first} AND {BATCH} <= {last}"
+        changes = self._read(_at(session, self._log, head.version).where(within))
+        rows = self._written(self.consolidated(changes).withColumn(BATCH, F.lit(last)), BATCH)
+        rows.write.format("delta").mode("overwrite").option("replaceWhere", within).save(self._log)
 
     @property
     def _log(self) -> str:
@@ -346,50 +363,6 @@ class ViewStore:
 def view_store(view: MaterializedDefinition, folder: str, recent: RecentBatches | None = None) -> ViewStore:
     """The storage of a view in a folder."""
     return ViewStore(folder, view.stored, view.id, grows=view.stored_grows, recent=recent)
-
-
-def frame_of(session: SparkSession, rows: Sequence[FewRows]) -> DataFrame:
-    """Rows of one or more batches, for Spark."""
-    # In one chunk: Spark reads no further than to an empty one, and says nothing.
-    table = pa.concat_tables([each.table for each in rows]).combine_chunks()
-    fields = [StructField(field.name, field.dataType) for field in rows[0].schema.fields]
-    return session.createDataFrame(table, StructType(fields))
-
-
-def _cut(field: StructField) -> Column:
-    """A column, without what is too long in its values."""
-    value = F.col(spark_identifier(field.name))
-    return F.substring(value, 1, SHORT + 1) if isinstance(field.dataType, StringType | BinaryType) else value
-
-
-def _is_cut(values: pa.ChunkedArray) -> bool:
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        longest = pc.max(pc.utf8_length(values)).as_py()
-    elif pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
-        longest = pc.max(pc.binary_length(values)).as_py()
-    else:
-        return False
-    return longest is not None and longest > SHORT
-
-
-def each_once(signed: DataFrame) -> DataFrame:
-    """The same bag with the weights 1 and -1 only, which is what the queries of views expect."""
-    weights = F.array_repeat(F.signum(WEIGHT).cast("int"), F.abs(WEIGHT).cast("int"))
-    names = [spark_identifier(name) for name in signed.columns if name != WEIGHT]
-    return signed.select(*names, F.explode(weights).alias(WEIGHT))
-
-
-def repeated(signed: DataFrame) -> DataFrame:
-    """Rows as often as they are there."""
-    return each_once(signed.where(F.col(WEIGHT) > 0)).drop(WEIGHT)
-
-
-def summed(signed: DataFrame, *, skip: bool = False) -> DataFrame:
-    """Each row once, with the sum of its weights. Rows that differ only in hidden columns may have come and gone."""
-    if skip:
-        return signed
-    names = [spark_identifier(name) for name in signed.columns if name != WEIGHT]
-    return signed.groupBy(*names).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
 
 
 def remove_folder(session: SparkSession, folder: str) -> None:
@@ -415,6 +388,25 @@ def physical_names(columns: Sequence[StoredColumn]) -> list[str]:
 def _type(ddl: str) -> DataType:
     """A type from the words of Spark. PySpark asks the JVM for most."""
     return DataType.fromDDL(ddl)
+
+
+_NAME_OR_TIME = re.compile(r"`(?:[^`]|``)*`|\bTIME\b")
+
+
+def stored_type(ddl: str) -> str:
+    """The type of a column in files. Delta has none for a time of the day, so that it is a text there, and refuses some characters
+    in the names of fields, which a cast does not look at."""
+    return _NAME_OR_TIME.sub(lambda found: _stored_name(found[0]) if found[0].startswith("`") else "STRING", ddl)
+
+
+def _stored_name(field: str) -> str:
+    return spark_identifier(quote(field[1:-1].replace("``", "`"), safe=_SAFE))
+
+
+def _stored(column: StoredColumn) -> Column:
+    """A column as it is in files."""
+    value, type_ = F.col(spark_identifier(column.name)), stored_type(column.type)
+    return value if type_ == column.type else value.cast(_type(type_))
 
 
 def _default(column: StoredColumn) -> Column:

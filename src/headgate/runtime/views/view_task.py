@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from headgate.catalog.positions import KafkaPosition, Position, Positions, lag
+from headgate.catalog.positions import ClockPosition, KafkaPosition, LogPosition, Position, Positions, lag
 from headgate.connectors.connections import Clients
 from headgate.plan.definitions import (
     MaterializedDefinition,
@@ -23,10 +24,13 @@ from headgate.runtime.ports import Append, Batch, Changes, Diff, Input, InputRan
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.task import Task
+from headgate.runtime.views.clock import CLOCK_INPUT, ClockInput, next_batch
+from headgate.runtime.views.errors import ViewStorageGone
 from headgate.runtime.views.filling import FillingStore
 from headgate.runtime.views.log_input import Form, LogInput
-from headgate.runtime.views.recent import RecentBatches
-from headgate.runtime.views.store import FEW, WEIGHT, ViewStore, remove_folder, view_store
+from headgate.runtime.views.recent import FEW, RecentBatches
+from headgate.runtime.views.signed import WEIGHT
+from headgate.runtime.views.store import PRESENT, ViewStore, remove_folder, view_store
 from headgate.runtime.views.target import NULL_FOUND, ViewTarget
 from headgate.schema.render import spark_identifier
 
@@ -51,10 +55,18 @@ class ViewFiles:
         remove_folder(self.session(), whole if generation is None else self.folder(uuid, generation))
 
 
-def log_input(view: MaterializedDefinition, files: ViewFiles, store: LedgerStore, form: Form, reader: str) -> LogInput:
-    """The changes of a view for a task that reads it."""
+def log_input(
+    view: MaterializedDefinition,
+    files: ViewFiles,
+    store: LedgerStore,
+    form: Form,
+    reader: str,
+    start: tuple[int, int] | None = None,
+) -> LogInput:
+    """The changes of a view for a task that reads it. ``start`` is the generation and the batch behind which it begins."""
     uuid = store.task_uuid(view.id)
-    return LogInput(view, partial(_generation, view, files, uuid), lambda: store.ledger(view.id), form, reader)
+    begin = None if start is None else LogPosition(view.id, *start)
+    return LogInput(view, partial(_generation, view, files, uuid), lambda: store.ledger(view.id), form, reader, begin)
 
 
 def _generation(view: MaterializedDefinition, files: ViewFiles, uuid: str, generation: int) -> ViewStore:
@@ -70,12 +82,14 @@ def view_task(
     files: QuarantineFiles | None = None,
     guard: Callable[[], None] = lambda: None,
     on_notice: Callable[[str], None] = lambda _: None,
-    needed: Callable[[], int | None] = lambda: None,
+    readers: Callable[[], Sequence[int]] = tuple,
 ) -> Task:
-    """The task of a materialized view, ready to begin. ``needed`` is the last batch that all readers of the view have read;
-    None if nobody reads it."""
+    """The task of a materialized view, ready to begin. ``readers`` gives the last batches that the tasks which read
+    the view have read."""
     uuid = store.task_uuid(definition.id)
     inputs = {each.id: _input(each, definition, clients, store, views, files) for each in definition.inputs}
+    if definition.clock is not None:
+        inputs[CLOCK_INPUT] = ClockInput()
     generation, is_new = _generation_to_write(definition, store, views, uuid)
     ledgers: LedgerStore = FillingStore(store, definition.id, partial(_ends, inputs)) if is_new else store
     stored = _generation(definition.view, views, uuid, generation)
@@ -85,13 +99,15 @@ def view_task(
         f"{uuid}/{generation}",
         views.session,
         lambda: ledgers.ledger(definition.id),
-        needed,
+        readers,
         definition.definition,
     )
     plan = ViewPlan(definition, stored, {id_: one for id_, one in inputs.items() if isinstance(one, LogInput)})
     return Task(
         definition.id, definition.name, inputs, plan, target, ledgers,
         begins_empty=True, generation=generation, guard=guard, on_notice=on_notice,
+        stored_bytes=target.stored_bytes, told=target.costs.told,
+        next_due=None if definition.clock is None else partial(next_batch, definition.clock),
     )  # fmt: skip
 
 
@@ -149,26 +165,49 @@ class ViewPlan:
 
     def compute(self, session: SparkSession, changes: Mapping[int, Changes], batch: Batch) -> Changes:
         """The changes of the stored rows. The first batch is the query itself over all rows that there are by then."""
-        first = batch.number == 1
-        sql, reads = (self._view.first, self._view.first_reads) if first else (self._view.changed, self._view.reads)
+        view = self._view
+        if batch.number == 1:
+            rows = self._computed(session, changes, batch, view.first, view.first_reads, None)
+        else:
+            rows = self._computed(session, changes, batch, view.changed, view.reads, view.stored_name)
+        is_kept = all(view.copies.get(read.relation, read.relation) in self._logs for read in view.first_reads)
+        anew = batch.number > 1 and bool(view.anew[0]) and is_kept
+        return Diff(
+            rows, view.view.key, self._is_small(batch), partial(self._anew, session, changes, batch) if anew else None
+        )
+
+    def _anew(self, session: SparkSession, changes: Mapping[int, Changes], batch: Batch) -> DataFrame:
+        sql, stored = self._view.anew
+        return self._computed(session, changes, batch, sql, self._view.first_reads, stored)
+
+    def _computed(
+        self,
+        session: SparkSession,
+        changes: Mapping[int, Changes],
+        batch: Batch,
+        sql: str,
+        reads: Sequence[VersionRead],
+        stored: str | None,
+    ) -> DataFrame:
+        """The rows of a query over these versions of relations, and over the stored rows of the view under this name."""
         frames = RelationFrames(
             session, self._view.relations,
             lambda source: self._now(session, source.id, changes, batch),
             materialized=lambda view: self._now(session, view.id, changes, batch),
         )  # fmt: skip
         now = tuple(read.relation for read in reads if read.version == "now")
-        named = self._named(session, reads, changes, batch)
-        if not first and self._view.stored_name is not None:
-            named[self._view.stored_name] = self._stored(session)
-        try:
-            for name, frame in named.items():
-                frame.createOrReplaceTempView(name)
-            rows = frames.query(QueryDefinition(sql, (), now))
-        finally:
-            frames.close()
-            for name in named:
-                session.catalog.dropTempView(name)
-        return Diff(self._asserted(rows), self._view.view.key, self._is_small(batch))
+        named = {**self._named(session, reads, changes, batch), **self._time(session, batch.end)}
+        if stored is not None:
+            named[stored] = self._stored(session)
+        with closing(frames), _registered(session, named):
+            return self._asserted(frames.query(QueryDefinition(sql, (), now)))
+
+    def _time(self, session: SparkSession, end: Positions) -> dict[str, DataFrame]:
+        """The relation with the time of a batch, if the view reads it."""
+        now, (name, column) = end.get(CLOCK_INPUT), self._view.time
+        if not isinstance(now, ClockPosition):
+            return {}
+        return {name: session.sql(f"SELECT timestamp_micros({now.micros}) AS {spark_identifier(column)}")}
 
     def _is_small(self, batch: Batch) -> bool:
         """Whether few rows are read of every input, so that few are likely to change."""
@@ -204,14 +243,17 @@ class ViewPlan:
 
     def _stored(self, session: SparkSession) -> DataFrame:
         pinned = self._store.pin(session)
-        assert pinned is not None, "the target begins before the first batch"
+        if pinned is None:
+            raise ViewStorageGone(self._view.name, self._store.folder)
         return self._store.rows(session, pinned)
 
     def _asserted(self, rows: DataFrame) -> DataFrame:
-        """Fail the batch at a NULL in a column of ASSERT NOT NULL, in a row that comes."""
+        """Fail the batch at a NULL in a column of ASSERT NOT NULL, in a row that comes. Nothing is computed for a group that HAVING
+        leaves out, which is stored too."""
+        shown = F.col(PRESENT) if any(column.name == PRESENT for column in self._view.view.stored) else F.lit(True)
         for name in self._view.not_null:
             value = F.col(spark_identifier(name))
-            found = value.isNull() & (F.col(WEIGHT) > 0)
+            found = shown & value.isNull() & (F.col(WEIGHT) > 0)
             rows = rows.withColumn(name, F.when(found, F.raise_error(F.lit(NULL_FOUND + name))).otherwise(value))
         return rows
 
@@ -225,11 +267,12 @@ class ViewPlan:
             return failed
         columns = tuple(column.name for column in self._view.view.stored if not column.hidden)
         queries = [ComputedQuery(query, columns, self._view.name), *queries_below(relations, query.relations)]
-        rerun = self._rerun(session, queries, ranges)
+        rerun, rows = self._rerun(session, queries, ranges), None
         if rerun is None:
-            rows = self._query_rows(session, queries[0], lambda id_: self._read(session, ranges, id_))
+            ends = {id_: range_.end for id_, range_ in ranges.items()}
+            rows = self._query_rows(session, queries[0], lambda id_: self._read(session, ranges, id_), ends)
             error = failure_of(rows) or error
-        return located(failed, error, queries, rerun, LOCATE_SECONDS)
+        return located(failed, error, queries, rerun, LOCATE_SECONDS, rows)
 
     def _rerun(
         self, session: SparkSession, queries: Sequence[ComputedQuery], ranges: Mapping[int, InputRange]
@@ -243,7 +286,7 @@ class ViewPlan:
         assert isinstance(range_.end, KafkaPosition)
 
         def rows(query: ComputedQuery, start: KafkaPosition, end: KafkaPosition) -> DataFrame:
-            return self._query_rows(session, query, lambda _: _present(range_.read(start, end)))
+            return self._query_rows(session, query, lambda _: _present(range_.read(start, end)), {})
 
         return Rerun(range_.start, range_.end, source.layout.envelope != "NONE", rows)
 
@@ -255,16 +298,26 @@ class ViewPlan:
         return _present(range_.read(range_.start, range_.end))
 
     def _query_rows(
-        self, session: SparkSession, query: ComputedQuery, read: Callable[[int], DataFrame]
+        self, session: SparkSession, query: ComputedQuery, read: Callable[[int], DataFrame], ends: Positions
     ) -> DataFrame:  # fmt: skip
         """The rows of the view's query, or of a view below it."""
         frames = RelationFrames(
             session, self._view.relations, lambda source: read(source.id), materialized=lambda view: read(view.id)
         )
-        try:
+        with closing(frames), _registered(session, self._time(session, ends)):
             return frames.query(query.query) if query.relation is None else frames.relation(query.relation)
-        finally:
-            frames.close()
+
+
+@contextmanager
+def _registered(session: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[None]:
+    """Let queries name these frames. Frames that are made from them meanwhile stay valid."""
+    try:
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(name)
+        yield
+    finally:
+        for name in frames:
+            session.catalog.dropTempView(name)
 
 
 def _present(changes: Changes) -> DataFrame:

@@ -149,10 +149,8 @@ def _past_type(type_: t.Type, past: Sequence[t.Type]) -> t.Type:
     """A type as it reads values of earlier versions too. Only its nullability and its numbers can differ."""
     match type_:
         case t.Record():
-            records = [one for one in past if isinstance(one, t.Record)]
-            return replace(
-                type_, fields=tuple(_past_field(f, [r.field(f.name) for r in records]) for f in type_.fields)
-            )
+            records = [{f.name: f for f in one.fields} for one in past if isinstance(one, t.Record)]
+            return replace(type_, fields=tuple(_past_field(f, [r.get(f.name) for r in records]) for f in type_.fields))
         case t.Array():
             arrays = [one for one in past if isinstance(one, t.Array)]
             nullable = type_.element_nullable or any(one.element_nullable for one in arrays)

@@ -6,9 +6,9 @@ which it met a field first, whatever later schemas call it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import assert_never
 
 from headgate.schema import types as t
@@ -70,17 +70,31 @@ def own_names(fields: Sequence[Member]) -> KnownFields:
 
 class _Index:
     """The fields of one schema by their names. A linear search for each field would take seconds for a record of 2,000 fields.
-    If two fields have the same name, the first one counts."""
+    If two fields have the same name, the first one counts. Each view is made when it is first used: most fields are found in
+    the newest of many schemas, by their own names."""
 
     def __init__(self, fields: KnownFields) -> None:
-        backwards = fields[::-1]
-        self.by_name = {one.name: one for one in backwards}
-        self.by_own_name = {one.member.name: one for one in backwards}
-        self.by_number = {one.member.number: one for one in backwards if one.member.number is not None}
-        self.by_earlier_name: dict[int | str, list[str]] = {}
-        for one in fields:
+        self._fields = fields
+
+    @cached_property
+    def by_name(self) -> Mapping[str, KnownField]:
+        return {one.name: one for one in self._fields[::-1]}
+
+    @cached_property
+    def by_own_name(self) -> Mapping[str, KnownField]:
+        return {one.member.name: one for one in self._fields[::-1]}
+
+    @cached_property
+    def by_number(self) -> Mapping[int, KnownField]:
+        return {one.member.number: one for one in self._fields[::-1] if one.member.number is not None}
+
+    @cached_property
+    def by_earlier_name(self) -> Mapping[int | str, Sequence[str]]:
+        found: dict[int | str, list[str]] = {}
+        for one in self._fields:
             for key in _earlier_keys(one.member):
-                self.by_earlier_name.setdefault(key, []).append(one.name)
+                found.setdefault(key, []).append(one.name)
+        return found
 
 
 def _earlier_keys(later: Member) -> Iterator[int | str]:
@@ -106,7 +120,9 @@ def names_of_later(known: Sequence[KnownFields], fields: Sequence[Member]) -> Kn
             names[index] = _free(field.name, taken)
             taken[names[index]] = index
     return tuple(
-        KnownField(names[index], field, names_of_later(_inside(indexes, names[index]), field.inner))
+        KnownField(
+            names[index], field, names_of_later(_inside(indexes, names[index]), field.inner) if field.inner else ()
+        )
         for index, field in enumerate(fields)
     )
 
@@ -124,7 +140,8 @@ def names_of_earlier(later: Sequence[KnownFields], fields: Sequence[Member]) -> 
         same = next((name for name in names if name not in taken), None)
         name = _free(field.name, taken) if same is None else same
         taken[name] = position
-        made.append(KnownField(name, field, names_of_earlier(_inside(indexes, name), field.inner)))
+        inner = names_of_earlier(_inside(indexes, name), field.inner) if field.inner else ()
+        made.append(KnownField(name, field, inner))
     return tuple(made)
 
 
@@ -208,6 +225,7 @@ def new_names(
                 same = [version.by_name[one.name] for version in indexes if one.name in version.by_name]
                 if same and all(k.member.name != one.member.name for k in same):
                     yield (*path, one.name), one.member.name
-                yield from new_names(_inside(indexes, one.name), one.inner, types[one.name], (*path, one.name))
+                if one.inner:
+                    yield from new_names(_inside(indexes, one.name), one.inner, types[one.name], (*path, one.name))
         case _:
             return

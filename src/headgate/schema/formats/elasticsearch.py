@@ -7,8 +7,8 @@ between its steps.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
 
@@ -25,14 +25,11 @@ LONGEST_KEYWORD = 8191
 MOST_SCALED_DIGITS = 15
 DATE_FORMAT = "strict_date"
 TIMESTAMP_FORMAT = "strict_date_optional_time_nanos"
-METADATA_FIELDS = frozenset({"_field_names", "_id", "_ignored", "_index", "_meta", "_nested_path", "_routing", "_source", "_type"})  # fmt: skip
-
-
-class DecimalAs(StrEnum):
-    """How a decimal is stored: as text with every digit, or as a number of at most 15 digits."""
-
-    KEYWORD = "keyword"
-    SCALED = "scaled"
+# Of any supported product: a server ends the creation of an index, or refuses every document, if a field has one of these names.
+METADATA_FIELDS = frozenset({
+    "_data_stream_timestamp", "_doc_count", "_feature", "_field_names", "_id", "_ignored", "_ignored_source", "_index", "_meta",
+    "_nested_path", "_primary_term", "_routing", "_seq_no", "_size", "_source", "_tier", "_tsid", "_type", "_version",
+})  # fmt: skip
 
 
 class JsonAs(StrEnum):
@@ -42,23 +39,12 @@ class JsonAs(StrEnum):
     FLATTENED = "flattened"  # Elasticsearch
 
 
-@dataclass(frozen=True, slots=True)
-class MappingOptions:
-    """How types are mapped for which the products differ or which can be mapped in two ways."""
-
-    decimal: DecimalAs = DecimalAs.KEYWORD
-    json: JsonAs = JsonAs.FLAT_OBJECT
-
-
-DEFAULT = MappingOptions()
-
-
 def to_elasticsearch(
-    record: t.Record, options: MappingOptions = DEFAULT, *, relation: str | None = None
+    record: t.Record, json: JsonAs = JsonAs.FLAT_OBJECT, *, relation: str | None = None
 ) -> IndexMapping:
     """The `mappings` of an index for a record. Raises all bad names at once."""
     raise_all(_bad_names(record, ROOT))
-    writer = _Writer(options)
+    writer = _Writer(json)
     mapping: IndexMapping = {"dynamic": "strict", "properties": writer.properties(record, ROOT, ())}
     if writer.templates:
         mapping["dynamic_templates"] = writer.templates
@@ -70,17 +56,17 @@ def to_elasticsearch(
     return mapping
 
 
-def to_elasticsearch_field(type_: t.Type, options: MappingOptions = DEFAULT) -> IndexMapping:
+def to_elasticsearch_field(type_: t.Type, json: JsonAs = JsonAs.FLAT_OBJECT) -> IndexMapping:
     """The mapping of one field."""
-    return _Writer(options).field(type_, ROOT, ("field",))
+    return _Writer(json).field(type_, ROOT, ("field",))
 
 
 class _Writer:
     """Collects the templates that give the values of maps their type, because these belong to the root of the
     mapping."""
 
-    def __init__(self, options: MappingOptions) -> None:
-        self.options = options
+    def __init__(self, json: JsonAs) -> None:
+        self.json = json
         self.templates: list[IndexMapping] = []
 
     def properties(self, record: t.Record, path: str, steps: tuple[str, ...]) -> IndexMapping:
@@ -90,9 +76,9 @@ class _Writer:
         """The mapping of one field. An array has the mapping of its elements."""
         match type_:
             case t.Decimal():
-                return self._decimal(type_, path)
+                return {"type": "keyword"}  # as text, with every digit
             case t.Json() | t.Record(fields=()):
-                return {"type": self.options.json.value}
+                return {"type": self.json.value}
             case t.Array(element):
                 return self.field(element, element_path(path), steps)
             case t.Map():
@@ -104,21 +90,10 @@ class _Writer:
             case _:
                 return dict(_SCALARS[type(type_)])
 
-    def _decimal(self, type_: t.Decimal, path: str) -> IndexMapping:
-        """A decimal as text, or as a scaled number if the options say so and all digits fit."""
-        if self.options.decimal is DecimalAs.KEYWORD:
-            return {"type": "keyword"}
-        if type_.precision > MOST_SCALED_DIGITS:
-            why = f"scaled numbers are exact up to {MOST_SCALED_DIGITS} digits"
-            raise errors.UnsupportedType(
-                path, "elasticsearch", print_type(type_), why, "the option keyword for decimals"
-            )
-        return {"type": "scaled_float", "scaling_factor": 10**type_.scale}
-
     def _map(self, type_: t.Map, path: str, steps: tuple[str, ...]) -> IndexMapping:
         """A map with scalar values is an object, and a template gives its values their type."""
         if _is_open(_element(type_.value)):
-            return {"type": self.options.json.value}
+            return {"type": self.json.value}
         at = ".".join(steps)
         value = self.field(type_.value, value_path(path), (*steps, "*"))
         self.templates.append({f"values of {at}": {"path_match": f"{at}.*", "mapping": value}})
@@ -283,3 +258,74 @@ def _object(value: object, path: str) -> _Object:
     if not isinstance(value, Mapping):
         raise errors.InvalidMapping(path, "an object")
     return cast(_Object, value)
+
+
+# An index gets a suffix: `-v` and a number for the index itself, `--w` and an epoch of up to 19 digits for its writer.
+LONGEST_NAME = 255 - len("--w") - 19
+_FORBIDDEN = re.compile(r'[\\/*?"<>| ,#:\x00-\x1f]')
+
+# The types of an index that hold every value of a type of ours without changing it.
+_NATIVE: Mapping[type, frozenset[str]] = {
+    t.Boolean: frozenset({"boolean", "keyword"}),
+    t.Integer: frozenset({"byte", "short", "integer", "long", "double"}),
+    t.Bigint: frozenset({"byte", "short", "integer", "long"}),
+    t.Real: frozenset({"float", "double"}),
+    t.Double: frozenset({"double"}),
+    t.Decimal: frozenset({"keyword", "scaled_float"}),
+    t.Text: frozenset({"text", "keyword", "wildcard", "match_only_text", "search_as_you_type", "ip", "version"}),
+    t.Enum: frozenset({"keyword", "text", "wildcard"}),
+    t.Uuid: frozenset({"keyword", "text"}),
+    t.Time: frozenset({"keyword"}),
+    t.Date: frozenset({"date"}),
+    t.Timestamp: frozenset({"date", "date_nanos"}),
+    t.TimestampTz: frozenset({"date", "date_nanos"}),
+    t.Record: frozenset({"object", "nested"}),
+    t.Json: frozenset({"flat_object", "flattened"}),
+}
+
+
+def native_field(plain: IndexMapping, type_: t.Type, native: str, path: str) -> IndexMapping:
+    """The mapping of a field of a type in the index's own words. ``plain`` is its mapping without them.
+
+    A type that holds fewer values, such as `short` for integers, is allowed: the index refuses the others one by one. Raises
+    UnsupportedType for a type that would change values.
+    """
+    element = type_
+    while isinstance(element, t.Array):
+        element = element.element
+    known = _NATIVE.get(type(element), frozenset())
+    if native not in known:
+        why = f"AS '{native}' does not hold its values"
+        instead = " or ".join(f"AS '{name}'" for name in sorted(known)) or "the field without AS"
+        raise errors.UnsupportedType(path, "elasticsearch", print_type(type_), why, instead)
+    match element:
+        case t.Decimal() if native == "scaled_float":
+            return _scaled_mapping(element, path)
+        case t.Record():
+            return plain if native == "object" else {**plain, "type": "nested"}
+        case t.Date() | t.Timestamp() | t.TimestampTz():
+            return {**plain, "type": native}
+        case _:
+            return plain if plain.get("type") == native else {"type": native}
+
+
+def _scaled_mapping(type_: t.Decimal, path: str) -> IndexMapping:
+    if type_.precision > MOST_SCALED_DIGITS:
+        why = f"scaled numbers are exact up to {MOST_SCALED_DIGITS} digits"
+        raise errors.UnsupportedType(path, "elasticsearch", print_type(type_), why, "AS 'keyword'")
+    return {"type": "scaled_float", "scaling_factor": 10**type_.scale}
+
+
+def index_name_problem(name: str) -> str | None:
+    """Why an index cannot have a name, as a clause; None if it can."""
+    if not name:
+        return "it is empty"
+    if name != name.lower():
+        return "it has capital letters"
+    if _FORBIDDEN.search(name):
+        return 'it has a space or one of \\ / * ? " < > | , # :'
+    if name[0] in "-_+" or name in (".", ".."):
+        return "it begins with -, _ or +, or is only dots"
+    if len(name.encode()) > LONGEST_NAME:
+        return f"it is longer than {LONGEST_NAME} bytes"
+    return None

@@ -48,6 +48,8 @@ _FROM: dict[str, t.Type] = {
     "timestamp": t.Timestamp(), "timestamp without time zone": t.Timestamp(),
     "timestamptz": t.TimestampTz(), "timestamp with time zone": t.TimestampTz(),
 }  # fmt: skip
+# Every table has these columns already.
+SYSTEM_COLUMNS = frozenset({"cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"})
 _FORMATTED = re.compile(
     r"""\s*(?P<name>(?:"(?:[^"]|"")*"|[^()\[\]"])+?)\s*(?:\((?P<arguments>[^()]*)\))?"""
     r"""(?P<zone>\s+with(?:out)?\s+time\s+zone)?\s*(?P<array>(?:\[\d*\])*)\s*\Z""",
@@ -150,7 +152,7 @@ def _problems(found: tuple[Column, ...]) -> Iterator[HeadgateError]:
     """All names that the table cannot have, each as an error."""
     seen: dict[str, Column] = {}
     for column in found:
-        if not column.name or "\0" in column.name:
+        if not column.name or "\0" in column.name or column.name in SYSTEM_COLUMNS:
             yield InvalidColumnName(column.name, column.path, "postgres")
         if postgres_too_long(column.name):
             yield NameTooLong(column.name, column.path, POSTGRES_LIMIT)

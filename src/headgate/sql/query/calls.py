@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from headgate.errors import similar_names
@@ -9,8 +11,9 @@ from headgate.schema import types as t
 from headgate.schema.render import print_type
 from headgate.sql.errors import MisplacedFunction, UnknownFunction, UnsupportedQuery, WrongType
 from headgate.sql.query import functions
+from headgate.sql.query.clock import type_time_arguments
 from headgate.sql.query.operators import from_lambda, row, shared_type
-from headgate.sql.query.scope import Column, Notes, Scope, Visitor, all_columns, call, note
+from headgate.sql.query.scope import Column, Notes, Scope, Visitor, all_columns, call, note, notes
 from headgate.sql.query.text import FUNCTION_MARK
 from headgate.sql.query.types import UNKNOWN, Typed
 from headgate.text.cursor import Identifier
@@ -21,6 +24,15 @@ _AROUND_A_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls
 def function_name(node: exp.Anonymous) -> str:
     """The name of a called function, without the mark that the normalised text gives it."""
     return node.name.removeprefix(FUNCTION_MARK).lower()
+
+
+def time_windows(node: exp.Expr) -> frozenset[str]:
+    """The calls of `window` and `session_window` in an expression, outside of its subqueries."""
+    if isinstance(node, exp.Query):
+        return frozenset()
+    own = function_name(node) if isinstance(node, exp.Anonymous) else ""
+    inner = (time_windows(child) for child in node.iter_expressions())
+    return frozenset((own,)).intersection(functions.TIME_WINDOWS).union(*inner)
 
 
 def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
@@ -35,11 +47,29 @@ def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
     if name in functions.WINDOWS and not _has_window(node):
         raise MisplacedFunction(name, "works on a window", "Write OVER (…) after it.")
     node.set("this", name)
+    if name in ("struct", "map"):
+        _with_plain_arguments(node, name)
     arguments = _arguments(visitor, node, name, scope)
-    visitor.stateful = visitor.stateful or name in functions.AGGREGATES
+    if len(arguments) == len(node.expressions):
+        type_time_arguments(name, list(node.expressions), arguments)
+    visitor.stateful = visitor.stateful or name in functions.AGGREGATES | functions.TIME_WINDOWS
     typed = _known_result(name, arguments, node) or UNKNOWN
     note(node, Notes(typed=typed))
     return typed
+
+
+def _with_plain_arguments(node: exp.Anonymous, name: str) -> None:
+    """STRUCT(field := value) and MAP(key := value), as ksqlDB and INSERT have them: STRUCT(value AS field), MAP(key, value)."""
+    made: list[exp.Expr] = []
+    for argument in node.expressions:
+        match argument:
+            case exp.PropertyEQ(this=field, expression=value) if name == "struct":
+                made.append(exp.Alias(this=value, alias=field))
+            case exp.PropertyEQ(this=key, expression=value):
+                made += [exp.Column(this=key) if isinstance(key, exp.Identifier) else key, value]
+            case _:
+                made.append(argument)
+    node.set("expressions", made)
 
 
 def _has_window(node: exp.Expr) -> bool:
@@ -89,6 +119,9 @@ def _arguments(visitor: Visitor, node: exp.Anonymous, name: str, scope: Scope) -
                 arguments.append(visitor.visit(argument.expression, scope))
             case _:
                 arguments.append(visitor.visit(argument, scope))
+    if name in functions.AGGREGATES and len(arguments) == len(node.expressions):
+        for argument, typed in zip(node.expressions, arguments, strict=True):
+            note(argument, replace(notes(argument), typed=typed))  # how an aggregate is kept depends on them
     return arguments
 
 

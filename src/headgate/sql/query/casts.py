@@ -16,7 +16,7 @@ from headgate.schema import types as t
 from headgate.schema.render import print_type, spark_ddl
 from headgate.schema.values import CAST_ERROR
 from headgate.sql.errors import ImpossibleCast, MalformedQuery, UnsupportedQuery, WrongType
-from headgate.sql.query.scope import Scope, Visitor, call, text
+from headgate.sql.query.scope import Notes, Scope, Visitor, call, note, text
 from headgate.sql.query.text import TYPE_MARK
 from headgate.sql.query.types import Typed, is_numeric, is_text
 from headgate.text.lexer import shortened
@@ -64,13 +64,14 @@ def negative(visitor: Visitor, node: exp.Neg, scope: Scope) -> Typed:
     return Typed(typed.type, typed.nullable) if typed.literal is None else whole(-typed.literal)
 
 
-def typed_literal(node: exp.Cast, kind: str) -> Typed:
-    """DATE '2026-11-15' and the like. sqlglot reads them as casts; as literals, Spark checks them when it analyses the
-    query."""
-    type_ = TYPED_LITERALS[kind]
-    written = text(node.this.name).sql(dialect="spark")
-    node.replace(exp.Var(this=f"{spark_ddl(type_)} {written}"))
-    return Typed(type_, False)
+def typed_literal(node: exp.Expr, type_: t.Type) -> Typed:
+    """DATE '2026-11-15' and the like in the place of a node. As literals, Spark checks them when it analyses the query."""
+    written = node.this.name if isinstance(node, exp.Cast) else node.name
+    printed = exp.Var(this=f"{spark_ddl(type_)} {text(written).sql(dialect='spark')}")
+    typed = Typed(type_, False)
+    note(printed, Notes(typed=typed, literal=written))
+    node.replace(printed)
+    return typed
 
 
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
@@ -81,7 +82,7 @@ def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
     to = node.args["to"]
     kind = getattr(to.this, "value", None)
     if kind in TYPED_LITERALS and isinstance(node.this, exp.Literal):
-        return typed_literal(node, kind)
+        return typed_literal(node, TYPED_LITERALS[kind])  # sqlglot reads them as casts
     source = visitor.visit(node.this, scope)
     type_ = _written_type(visitor, to)
     lenient = isinstance(node, exp.TryCast)

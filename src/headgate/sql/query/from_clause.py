@@ -118,6 +118,7 @@ class FromClause:
             case exp.Table() if isinstance(node.this, exp.Anonymous):
                 alias = node.args.get("alias") or exp.TableAlias()
                 node.set("alias", alias)
+                _refuse_columns(node.this, scope)
                 return self._generated(node.this, alias, scope)
             case exp.Table():
                 return self._table(node, scope)
@@ -269,9 +270,33 @@ def _refuse_join(join: exp.Join, side: str) -> None:
         raise UnsupportedQuery("NATURAL JOIN", "Write USING with the columns.")
     if join.args.get("method"):
         raise UnsupportedQuery(f"{join.args['method'].upper()} JOIN")
+    if join.kind.upper() not in _JOIN_KINDS:
+        raise UnsupportedQuery(join.kind.upper(), "Write JOIN.")
     condition = join.args.get("on") or join.args.get("using")
+    if isinstance(join.this, exp.Unnest) and (side or not _is_true(condition)):  # sqlglot would drop both for Spark
+        hint = "Write LEFT JOIN LATERAL explode(array) AS t(element) ON …, or the condition in WHERE."
+        raise UnsupportedQuery(f"{side} JOIN UNNEST" if side else "JOIN UNNEST with a condition", hint)
     if side and condition is None and not isinstance(join.this, exp.Lateral):
         raise MalformedQuery(f"{side} JOIN needs ON or USING")
+
+
+def _refuse_columns(call: exp.Anonymous, scope: q.Scope) -> None:
+    """Refuse columns of the relations before a function that returns rows: it sees them only after LATERAL."""
+    before = q.Scope(sources=scope.sources)
+    for column in call.find_all(exp.Column) if scope.sources else ():
+        try:
+            q.resolve([q.name_part(part) for part in column.parts], before)
+        except HeadgateError:
+            continue
+        name = function_name(call)
+        raise UnsupportedQuery(f"a column as an argument of {name} without LATERAL", f"Write LATERAL {name}(…).")
+
+
+_JOIN_KINDS = frozenset(("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"))
+
+
+def _is_true(condition: exp.Expr | list[exp.Expr] | None) -> bool:
+    return condition is None or (isinstance(condition, exp.Boolean) and bool(condition.this))
 
 
 def _require_equal_types(left: q.Column, right: q.Column) -> None:

@@ -191,6 +191,8 @@ now current_timestamp current_date current_time curdate localtimestamp unix_time
 """
 _WINDOWS = "row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value"
 
+# Windows of the time, which are not windows of rows. One row may be in several of them.
+TIME_WINDOWS = frozenset(("window", "session_window"))
 AGGREGATES = frozenset(_AGGREGATES.split())
 HIGHER_ORDER = frozenset(_HIGHER_ORDER.split())
 GENERATORS = frozenset(_GENERATORS.split())

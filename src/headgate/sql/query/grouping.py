@@ -126,7 +126,7 @@ def check_grouped(node: exp.Select, scope: Scope, span: Callable[[exp.Expr], Spa
 
 def _loose(node: exp.Expr, keys: set[str], own: set[str]) -> Iterator[exp.Column]:
     """Columns of this query's sources that are neither in a group nor in an aggregate."""
-    if node.sql() in keys or is_aggregate(called(node)) or isinstance(node, exp.Query):
+    if is_aggregate(called(node)) or isinstance(node, exp.Query) or (keys and node.sql() in keys):
         return
     if isinstance(node, exp.Column):
         if node.table in own:

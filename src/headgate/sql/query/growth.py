@@ -188,6 +188,9 @@ class _Derivation:
         if below.keys and not keys:
             names = _names(below.keys[0])
             return facts.without_key(f"Its key {_listed(names)} is not kept.", names)
+        if keys and any(output.value.windows for output in node.columns):
+            why = "window gives a row once for each window that it is in, or not at all where its time is NULL."
+            return replace(facts, keys=(), lost=Changing(why, cure="Write it in GROUP BY."))
         return facts
 
     def _generate(self, node: n.Generate) -> Facts:

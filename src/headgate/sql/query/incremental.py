@@ -66,8 +66,8 @@ def at_version(node: n.Node, version: n.Version) -> n.Node:
 
 
 def prepared(node: n.Node) -> n.Node:
-    """The same rows with fewer kinds of nodes: DISTINCT and UNION are groups without aggregates, and an order that no LIMIT
-    uses is dropped."""
+    """The same rows with fewer kinds of nodes: DISTINCT and UNION are groups without aggregates, an order that no LIMIT uses is
+    dropped, and groups by a window of the time are groups by a column that has it."""
     inputs = [prepared(each) for each in n.inputs_of(node)]
     match node:
         case n.Sort():
@@ -76,10 +76,31 @@ def prepared(node: n.Node) -> n.Node:
             return replace(node, input=replace(sort, input=prepared(sort.input)))
         case n.Distinct():
             return _distinct(inputs[0])
+        case n.Aggregate() if any(_is_window(key.value) for key in node.keys):
+            return _with_window_columns(replace(node, input=inputs[0]))
         case n.SetOperation(operator="union", all=False):
             return _distinct(replace(node, all=True, left=inputs[0], right=inputs[1]))
         case _:
             return with_inputs(node, inputs)
+
+
+def _is_window(value: n.Expr) -> bool:
+    """Whether a value is made from a window of the time, and from no session, which depends on other rows."""
+    return value.windows == {"window"} and value.type is not None
+
+
+def _with_window_columns(node: n.Aggregate) -> n.Node:
+    """Groups over rows that have their windows as columns. Spark computes a window in no join, and a join finds the rows of
+    groups."""
+    refs = {key.ref: n.Ref("hg_window", -key.ref.number) for key in node.keys if _is_window(key.value)}
+    own = zip(passed_on(n.columns_of(node.input)), types_of(node.input), strict=True)
+    passed = [replace(output, value=replace(output.value, type=type_)) for output, type_ in own]
+    windows = [n.Output(refs[key.ref], key.value) for key in node.keys if key.ref in refs]
+    keys = tuple(
+        replace(key, value=replace(column(refs[key.ref]), type=key.value.type)) if key.ref in refs else key
+        for key in node.keys
+    )
+    return replace(node, input=n.Project(node.input, (*passed, *windows)), keys=keys)
 
 
 def _distinct(node: n.Node) -> n.Node:
@@ -113,7 +134,7 @@ def types_of(node: n.Node) -> tuple[t.Type | None, ...]:
 
 # Aggregates whose result depends on nothing but the values, and is exact.
 _EXACT_NAMES = """
-count count_if regr_count min max bool_and bool_or every some any bit_and bit_or bit_xor grouping grouping_id
+count count_if regr_count min max median percentile percentile_cont percentile_disc bool_and bool_or every some any bit_and bit_or bit_xor grouping grouping_id
 approx_count_distinct
 """
 # Aggregates that add floating-point numbers: the last digits depend on the order of the rows.
@@ -133,12 +154,12 @@ def is_exact(call: n.Call) -> bool:
         given = call.arguments[0].type if call.arguments else None
         adds_integers = isinstance(given, t.Integer) or (isinstance(given, t.Bigint) and call.function == "sum")
         return adds_integers or isinstance(given, t.Decimal)
-    return call.function in _EXACT
+    return call.settled or call.function in _EXACT
 
 
 def is_determined(call: n.Call) -> bool:
     """Whether the rows of a group determine the result of an aggregate, but for the last digits of a sum."""
-    return call.function in _EXACT | _FLOATING | _SUMS
+    return call.settled or call.function in _EXACT | _FLOATING | _SUMS
 
 
 def is_determined_window(call: n.Call) -> bool:
@@ -160,11 +181,17 @@ def has_map(type_: t.Type | None) -> bool:
 
 
 _EVERY_ROW = "One row of it depends on all rows below."
+_MARKED_SIDES = (
+    "Give the rows of each side a mark, put them together with UNION ALL, and GROUP BY all columns with the sums of the "
+    "marks in HAVING."
+)
 
 
 def obstacle(node: n.Node) -> Obstacle | None:
     """Why the changes of a node cannot be computed from those of its inputs; None if they can."""
-    if (found := subquery_obstacle(node)) is not None:
+    if (found := subquery_obstacle(node) or _clock_obstacle(node)) is not None:
+        return found
+    if (found := _session_obstacle(node)) is not None:
         return found
     match node:
         case n.Join(kind="inner" | "cross", lateral=False):
@@ -181,11 +208,19 @@ def obstacle(node: n.Node) -> Obstacle | None:
         case n.SetOperation(operator="union", all=True):
             return None
         case n.SetOperation():
-            return Obstacle(f"A row of {node.operator.upper()} depends on how often it is on both sides.")
+            return Obstacle(
+                f"A row of {node.operator.upper()} depends on how often it is on both sides.",
+                "" if node.all else _MARKED_SIDES,
+            )
         case n.Window():
-            return Obstacle("A window function changes for all rows of its partition when one of them changes.")
+            return Obstacle(
+                "A window function changes for all rows of its partition when one of them changes.",
+                "Write GROUP BY with an aggregate, for example max(struct(…)) for the first row of each partition.",
+            )
         case n.Limit():
-            return Obstacle("LIMIT drops a row when another one comes.")
+            return Obstacle(
+                "LIMIT drops a row when another one comes.", "Write ORDER BY and LIMIT in what reads the view."
+            )
         case _:
             return None
 
@@ -197,8 +232,24 @@ def subquery_obstacle(node: n.Node) -> Obstacle | None:
     return Obstacle("An expression of it has a subquery.", "Write the subquery as a join.")
 
 
+def _clock_obstacle(node: n.Node) -> Obstacle | None:
+    """A condition on the time changes the result although nothing below changes. Other unstable functions are refused before."""
+    if not any(expression.unstable for expression in n.expressions_of(node)):
+        return None
+    return Obstacle("Rows come and go as time passes.")
+
+
+def _session_obstacle(node: n.Node) -> Obstacle | None:
+    """Spark remembers that a column is a session, and merges the rows of sessions wherever they are grouped by it."""
+    if not any("session_window" in expression.windows for expression in n.expressions_of(node)):
+        return None
+    return Obstacle("A session becomes longer, or two become one, when a row comes.", "Use window instead.")
+
+
 def groups_obstacle(node: n.Aggregate) -> Obstacle | None:
     """Why groups cannot be kept anywhere in a query."""
+    if (found := _session_obstacle(node)) is not None:
+        return found
     if node.sets:
         return Obstacle(
             "A row belongs to a group of every grouping set.",

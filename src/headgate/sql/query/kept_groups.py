@@ -266,7 +266,7 @@ class _Merging:
         return f"CASE WHEN {count} > 0 THEN CAST({total} AS DOUBLE) / CAST({count} AS DOUBLE) END"
 
     def _count(self, given: n.Expr) -> str:
-        weights = f"CASE WHEN {given.sql} IS NOT NULL THEN {self.weight} ELSE 0 END"
+        weights = f"CASE WHEN ({given.sql}) IS NOT NULL THEN {self.weight} ELSE 0 END"
         return self._part("count", given, f"coalesce(sum({weights}), 0)", "sum", t.Bigint())
 
     def _sum(self, given: n.Expr) -> str:

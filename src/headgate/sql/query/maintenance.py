@@ -53,7 +53,9 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """``first`` and ``changed`` are Spark SQL. Their columns are those of ``stored``, and hg_weight.
+    """``first``, ``changed`` and ``anew`` are Spark SQL. Their columns are those of ``stored``, and hg_weight. ``anew`` gives the same as
+    ``changed`` from all rows, of which it reads those versions that ``first`` reads, and the stored rows; it is empty where
+    that is not possible, or no other way.
 
     ``first_reads`` and ``reads`` have the versions of relations, by their ids, that both name. ``reads_stored`` is whether
     ``changed`` names the stored rows of the view itself. ``grows`` says that stored rows only come.
@@ -68,6 +70,7 @@ class Maintenance:
     reads_stored: bool
     grows: bool
     notes: tuple[NodeNote, ...]
+    anew: str = ""
 
 
 Columns = Sequence[tuple[str, Type]]
@@ -92,7 +95,8 @@ def _by_rows(tree: n.Node, columns: Columns, growth_of: growth.GrowthOf, notes: 
     made = changes(tree)
     stored = _stored_columns({}, columns)
     first, changed = (_stored_rows(each, {}, columns, consolidate=not grows) for each in (weighted(tree), made))
-    return Maintenance(True, first, changed, stored, _reads(tree), _reads(made), False, grows, notes)
+    anew = "" if grows else _anew(first, stored)
+    return Maintenance(True, first, changed, stored, _reads(tree), _reads(made), False, grows, notes, anew)
 
 
 def maintain_by_key(tree: n.Node, columns: Columns, key: Mapping[str, str], scan: n.Scan) -> Maintenance:
@@ -121,7 +125,7 @@ def _by_groups(
     stored = _stored_columns(kept.hidden, columns)
     how = "merged from the changes" if kept.merged else "the groups in which something changed are computed anew"
     reads, notes = (_reads(kept.first), _reads(kept.changed)), _with_reason(notes, ends, how)
-    return Maintenance(True, first, changed, stored, *reads, True, False, notes)
+    return Maintenance(True, first, changed, stored, *reads, True, False, notes, _anew(first, stored))
 
 
 def _with_reason(notes: tuple[NodeNote, ...], ends: EndsInGroups, how: str) -> tuple[NodeNote, ...]:
@@ -131,12 +135,16 @@ def _with_reason(notes: tuple[NodeNote, ...], ends: EndsInGroups, how: str) -> t
 
 def _recomputed(tree: n.Node, columns: Columns, notes: tuple[NodeNote, ...]) -> Maintenance:
     """The whole query, and the stored rows taken away from it."""
-    names = [name for name, _ in columns]
-    stored = ", ".join([*map(spark_identifier, names), "-`hg_weight` AS `hg_weight`"])
-    now = _named(weighted(tree), {}, columns)
-    changed = _consolidated(f"{now} UNION ALL SELECT {stored} FROM {STORED}", names)
-    first, stored_columns, reads = _consolidated(now, names), _stored_columns({}, columns), _reads(tree)
-    return Maintenance(False, first, changed, stored_columns, reads, reads, True, False, notes)
+    now, stored, reads = _named(weighted(tree), {}, columns), _stored_columns({}, columns), _reads(tree)
+    first = _consolidated(now, [name for name, _ in columns])
+    return Maintenance(False, first, _anew(now, stored), stored, reads, reads, True, False, notes)
+
+
+def _anew(now: str, stored: Sequence[StoredColumn]) -> str:
+    """What differs between the rows that there are to be and the stored ones."""
+    names = [column.name for column in stored]
+    gone = ", ".join([*map(spark_identifier, names), "-`hg_weight` AS `hg_weight`"])
+    return _consolidated(f"{now} UNION ALL SELECT {gone} FROM {STORED}", names)
 
 
 def _grows(tree: n.Node, growth_of: growth.GrowthOf) -> bool:
@@ -207,15 +215,37 @@ def _undetermined(node: n.Node, in_subquery: bool) -> Obstacle | None:
     match node:
         case n.Aggregate():
             loose = [call.function for call in node.calls if not is_determined(call)]
-            why = "The result of {} depends on the order in which rows are read."
+            why, instead = "The result of {} depends on the order in which rows are read.", _OF_GROUPS
         case n.Window():
-            loose = [call.function for call in node.calls if not is_determined_window(call)]
-            why = "The result of {} depends on the order of rows that are equal in ORDER BY."
+            loose = [
+                call.function for call in node.calls if not (is_determined_window(call) or _is_ordered(call, node))
+            ]
+            loose += [call.function for call in node.calls if in_subquery and not is_determined_window(call)]
+            why, instead = "The result of {} depends on the order of rows that are equal in ORDER BY.", {}
+            if not in_subquery:
+                instead = dict.fromkeys(loose, "Write ORDER BY, and a frame of ROWS if the function takes one.")
         case n.Limit():
             return _undetermined_limit(node, in_subquery)
         case _:
             return None
-    return Obstacle(why.format(loose[0])) if loose else None
+    return Obstacle(why.format(loose[0]), instead.get(loose[0], "")) if loose else None
+
+
+# What to write for an aggregate whose result the rows do not determine.
+_OF_GROUPS = {
+    **dict.fromkeys(("collect_list", "collect_set", "array_agg"), "Write sort_array around it."),
+    **dict.fromkeys(("listagg", "string_agg"), "Write WITHIN GROUP (ORDER BY …) after it, with the value itself."),
+    **dict.fromkeys(("first", "first_value", "any_value", "last", "last_value"), "Write min or max."),
+    **dict.fromkeys(("percentile_approx", "approx_percentile"), "Write percentile."),
+    "max_by": "Write max(struct(y, x)).x for max_by(x, y): equal y are told apart by x then.",
+    "min_by": "Write (min(struct(y, x)) FILTER (WHERE y IS NOT NULL)).x for min_by(x, y): equal y are told apart by x then.",
+    "mode": "Write mode() WITHIN GROUP (ORDER BY …).",
+}
+
+
+def _is_ordered(call: n.Call, node: n.Window) -> bool:
+    """Whether a window function is computed in the order of all columns, so that rows which it cannot tell apart are equal."""
+    return call.ordered is not None and not any(map(has_map, types_of(node.input)))
 
 
 def _undetermined_limit(node: n.Limit, in_subquery: bool) -> Obstacle | None:
@@ -229,12 +259,36 @@ def _undetermined_limit(node: n.Limit, in_subquery: bool) -> Obstacle | None:
 
 
 def _with_fixed_order(node: n.Node) -> n.Node:
-    """ORDER BY of a LIMIT orders by all columns at last. The rows that are equal then are the same."""
+    """ORDER BY of a LIMIT, and of a window function that needs it, orders by all columns at last. The rows that are equal then
+    are the same."""
+    if isinstance(node, n.Window):
+        fixed = (
+            call if is_determined_window(call) else replace(call, value=call.ordered or call.value)
+            for call in node.calls
+        )
+        return replace(node, input=_with_fixed_order(node.input), calls=tuple(fixed))
     if isinstance(node, n.Limit) and isinstance(node.input, n.Sort):
         below = _with_fixed_order(node.input.input)
         rest = tuple(n.Expr(f"{quoted(ref)} NULLS LAST") for ref in n.columns_of(below))
         return replace(node, input=n.Sort(below, (*node.input.by, *rest)))
     return with_inputs(node, [_with_fixed_order(each) for each in n.inputs_of(node)])
+
+
+def unstable_outside_conditions(tree: n.Node, unstable_of: Callable[[n.RelationName], n.Unstable]) -> n.Functions:
+    """The functions with changing results that a query uses anywhere except in a condition of WHERE, HAVING or ON."""
+    found = n.Stability(_without_conditions(tree), unstable_of).result
+    return found.rows.union(*found.columns)
+
+
+def _without_conditions(node: n.Node) -> n.Node:
+    below = with_inputs(node, [_without_conditions(each) for each in n.inputs_of(node)])
+    match below:
+        case n.Filter():
+            return replace(below, condition=n.Expr("true"))
+        case n.Join():
+            return replace(below, on=None)
+        case _:
+            return below
 
 
 # views in the place of their names

@@ -16,6 +16,7 @@ from headgate.schema import types as t
 from headgate.schema.render import print_type
 from headgate.sql.errors import IncompatibleBranches, NotIndexable, NotJson, UnsupportedQuery, WrongType
 from headgate.sql.query.casts import cast_to
+from headgate.sql.query.clock import type_time_words
 from headgate.sql.query.scope import Scope, Visitor, call, field_of, identifier, text
 from headgate.sql.query.types import NULL, Typed, arithmetic, boolean, common, common_type, is_text
 from headgate.text.cursor import Identifier
@@ -34,10 +35,11 @@ SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 def numbers(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
     """+ - * / % and DIV."""
-    left, right = visitor.visit(node.this, scope), visitor.visit(node.expression, scope)
+    operands = [visitor.visit(node.this, scope), visitor.visit(node.expression, scope)]
+    type_time_words([node.this, node.expression], operands)
     for flag in ("typed", "safe"):  # Spark's division, not PostgreSQL's: 7 / 2 is 3.5
         node.set(flag, None)
-    return arithmetic(ARITHMETIC[type(node)], left, right)
+    return arithmetic(ARITHMETIC[type(node)], *operands)
 
 
 def bits(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
@@ -82,6 +84,7 @@ def comparison(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
     if node.args.get("symmetric"):
         raise UnsupportedQuery("BETWEEN SYMMETRIC", "Write least and greatest around its bounds.")
     operands = visitor.children(node, scope)
+    type_time_words(list(node.iter_expressions()), operands)
     require_comparable(COMPARISONS[type(node)], operands)
     if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
         return Typed(t.Boolean(), False)
@@ -166,6 +169,7 @@ def membership(visitor: Visitor, node: exp.In, scope: Scope) -> Typed:
         columns = visitor.subquery(query.this if isinstance(query, exp.Subquery) else query, scope)
         return Typed(t.Boolean(), left.nullable or any(c.nullable for c in columns))
     operands = [left, *(visitor.visit(e, scope) for e in list(node.expressions))]
+    type_time_words([node.this, *node.expressions], operands)
     require_comparable("IN", operands)
     return compared(operands)
 
@@ -194,10 +198,14 @@ def case(visitor: Visitor, node: exp.Case, scope: Scope) -> Typed:
         if subject is None:
             require_boolean(when, "WHEN")
         else:
-            require_comparable("CASE", [subject, when])
+            pair = [subject, when]
+            type_time_words([node.this, branch.this], pair)
+            require_comparable("CASE", pair)
         branches.append(visitor.visit(branch.args["true"], scope))
     default = node.args.get("default")
     branches.append(NULL if default is None else visitor.visit(default, scope))
+    results = [*(branch.args["true"] for branch in node.args["ifs"]), *filter(None, [node.args.get("default")])]
+    type_time_words(results, branches)
     return shared_type("CASE", branches)
 
 

@@ -103,6 +103,7 @@ class AnalysedQuery:
     limit: int | None = None
     build_tree: Callable[[], Node] = field(default=lambda: NO_ROWS, compare=False, repr=False)
     find_written: Callable[[], tuple[WrittenExpression, ...]] = field(default=tuple, compare=False, repr=False)
+    analyse_pinned: Callable[[], AnalysedQuery] | None = field(default=None, compare=False, repr=False)
 
     @property
     def tree(self) -> Node:
@@ -114,18 +115,25 @@ class AnalysedQuery:
         """The expressions as they were written, with their places in ``spark_sql``. Found when they are first asked for."""
         return self.find_written()
 
+    @property
+    def pinned(self) -> AnalysedQuery:
+        """The same query, which takes the time of `now()` and the like from a relation of Spark's, `clock.NOW`."""
+        return self if self.analyse_pinned is None else self.analyse_pinned()
+
 
 @dataclass(frozen=True, slots=True)
 class Notes:
     """What the analysis notes at a node of sqlglot, for the tree that is built afterwards.
 
-    ``ref``: of a column. ``typed``: of a call. ``columns``: of a query. ``entry``: of an entry of FROM.
+    ``ref``: of a column. ``typed``: of a call. ``columns``: of a query. ``entry``: of an entry of FROM. ``literal``: the text of
+    a literal with a type, such as DATE '2026-11-15'.
     """
 
     ref: Ref | None = None
     typed: Typed = UNKNOWN
     columns: tuple[Column, ...] = ()
     entry: FromEntry | None = None
+    literal: str | None = None
 
     def __deepcopy__(self, _memo: object) -> Notes:
         return self  # sqlglot copies what is noted at a node with the node, and this never changes

@@ -20,10 +20,12 @@ from headgate.sql import errors
 from headgate.sql.query import scope as q, written
 from headgate.sql.query.calls import function_name
 from headgate.sql.query.casts import cast_to
+from headgate.sql.query.clock import pin_time, pinned_functions
 from headgate.sql.query.expressions import Expressions, accessed_name, written_name
 from headgate.sql.query.from_clause import FromClause
 from headgate.sql.query.functions import GENERATORS
 from headgate.sql.query.grouping import check_grouped, group_items, has_sets, refuse_aggregates
+from headgate.sql.query.refused import refuse_foreign_parts
 from headgate.sql.query.text import Normalised, normalise, on_big_stack, parse, with_room
 from headgate.sql.query.tree import Node, RelationName
 from headgate.sql.query.tree_builder import TreeBuilder
@@ -34,11 +36,12 @@ Projection = tuple[exp.Expr, tuple[q.Column, ...]]
 
 
 def analyse(
-    text: str, find_relation: q.FindRelation, resolve: Callable[[Named], Type] | None = None
+    text: str, find_relation: q.FindRelation, resolve: Callable[[Named], Type] | None = None, *, pinned: bool = False
 ) -> q.AnalysedQuery:
-    """Return all that can be known of a query without running it. Spans of errors are offsets in ``text``."""
+    """Return all that can be known of a query without running it. Spans of errors are offsets in ``text``. With ``pinned``
+    it reads the time of `now()` from a relation."""
     normalised = normalise(text)
-    return with_room(_depth(normalised.text), lambda: _Analyser(text, normalised, find_relation, resolve).run())
+    return with_room(_depth(normalised.text), lambda: _Analyser(text, normalised, find_relation, resolve).run(pinned))
 
 
 def _depth(text: str) -> int:
@@ -63,19 +66,25 @@ class _Analyser:
     ) -> None:
         self.text = text
         self.normalised = normalised
+        self.find_relation = find_relation
+        self.resolve = resolve
         self.expressions = Expressions(normalised, resolve or _no_named_types, self.query)
         self.from_clause = FromClause(self.expressions, find_relation, self.query)
         self.common_tables = 0
 
-    def run(self) -> q.AnalysedQuery:
+    def run(self, pinned: bool) -> q.AnalysedQuery:
         """Analyse the whole query. The relational tree is built later, only if somebody needs it."""
         tree = parse(self.normalised)
+        refuse_foreign_parts(tree)
         written.mark_written(tree, self.normalised)
         columns = self.query(tree, None)
         for number, column in enumerate(columns):
             if column.null:
                 _make_text(tree, number)
         relations = self.from_clause.relations
+        reads_clock = bool(pinned_functions(tree))
+        if pinned:
+            pin_time(tree)
         builder = TreeBuilder(self.expressions.span, self.expressions.ref)
         spark_sql = written.spark_text(tree)
 
@@ -89,6 +98,10 @@ class _Analyser:
             find_written()  # before the builder takes the tree apart
             return on_big_stack(lambda: builder.query(tree))
 
+        @cache
+        def analyse_pinned() -> q.AnalysedQuery:
+            return analyse(self.text, self.find_relation, self.resolve, pinned=True)
+
         return q.AnalysedQuery(
             columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
             relations=tuple(dict.fromkeys(relations)),
@@ -99,6 +112,7 @@ class _Analyser:
             limit=_limit(tree),
             build_tree=build_tree,
             find_written=find_written,
+            analyse_pinned=analyse_pinned if reads_clock and not pinned else None,
         )
 
     def query(self, node: exp.Expr, outer: q.Scope | None) -> tuple[q.Column, ...]:

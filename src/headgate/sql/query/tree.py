@@ -1,12 +1,12 @@
 """The relational tree of a query: what is read, filtered, joined, grouped and computed, node by node.
 
 Every column of every node has a `Ref` that is unique within the tree, and expressions name columns by these, so that a
-node can be understood, moved and printed without the names of the query around it. A subquery of an expression may use
-columns of the nodes around the expression: it is correlated then.
+node can be understood, moved and printed without the names of the query around it. A correlated subquery
+uses columns of the nodes around its expression.
 
 `Stability` finds which functions with changing results, such as rand and now, the columns and the rows of a tree depend
-on. A column depends on what it is computed from, by way of subqueries and other columns. The rows depend on what
-decides whether a row is there: conditions, groups, and the columns of DISTINCT.
+on. A column depends on everything that it is computed from, including subqueries and other columns. The rows depend on
+everything that decides which rows exist: conditions, groups, and the columns of DISTINCT.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Expr:
     """An expression over the columns of the node below.
 
     ``sql`` is Spark SQL that names columns by their refs. ``type`` is None if only Spark knows it. ``unstable`` are the
-    functions in it whose result may differ when it is computed again, such as rand or now.
+    functions in it whose result may differ when it is computed again, such as rand or now. ``windows`` are its functions of
+    windows of the time, for which Spark gives a row several times, or not at all where the time is NULL.
     """
 
     sql: str
@@ -71,6 +72,7 @@ class Expr:
     span: Span | None = None
     column: Ref | None = None  # set if the expression is nothing but this column
     literal: str | int | None = None  # set if it is nothing but this text or whole number
+    windows: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of an aggregate or a window function, with the parts that decide how it can be kept up to date."""
+    """A call of an aggregate or a window function, with the parts that decide how it can be kept up to date.
+
+    ``ordered`` is a window function whose result depends on the order of rows that are equal in its ORDER BY, with all columns
+    below behind those of its ORDER BY. ``settled`` says that the order of rows makes no difference to how an aggregate is used.
+    """
 
     ref: Ref
     value: Expr
@@ -93,6 +99,8 @@ class Call:
     arguments: tuple[Expr, ...] = ()
     distinct: bool = False
     partition: tuple[Expr, ...] = ()
+    ordered: Expr | None = None
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +298,7 @@ def _expressions(value: object) -> Iterator[Expr]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, also those of subqueries in expressions."""
+    """The node and all nodes below it, including those of subqueries in expressions."""
     yield node
     for expression in expressions_of(node):
         for subquery in expression.subqueries:
@@ -314,7 +322,7 @@ def columns_used(node: Node, schema: str, table: str) -> frozenset[str]:
 
 
 def outer_columns(node: Node) -> frozenset[Ref]:
-    """The columns that the tree uses and does not have: those of the query around it."""
+    """The columns that the tree uses but does not contain. They belong to the query around it."""
     made: set[Ref] = set()
     used: set[Ref] = set()
     for each in walk(node):
@@ -356,7 +364,7 @@ class Stability:
         return found
 
     def _rows(self, node: Node) -> Functions:
-        """What the rows depend on. Notes on the way what the columns do, from the bottom up."""
+        """The functions that the rows of a node depend on. Those of its columns are stored on the way, from the bottom up."""
         rows = NONE.union(*map(self._rows, inputs_of(node)))
         match node:
             case Scan():
@@ -412,6 +420,6 @@ class Stability:
         return NONE.union(*(self.columns.get(ref, NONE) for ref in refs))
 
     def _rename(self, old: Sequence[Ref], new: Sequence[Ref]) -> None:
-        """Columns that correspond by position depend on the same. UNION has two inputs, so both are collected."""
+        """The functions of each column of a UNION: those of the columns of both inputs at the same position."""
         for a, b in zip(old, new, strict=False):
             self.columns[b] = self.columns.get(b, NONE) | self.columns.get(a, NONE)

@@ -15,7 +15,8 @@ from headgate.errors import Span
 from headgate.schema import types as t
 from headgate.schema.render import spark_identifier
 from headgate.sql.query import tree as n
-from headgate.sql.query.functions import CLOCK, RANDOM
+from headgate.sql.query.calls import time_windows
+from headgate.sql.query.clock import unstable_function
 from headgate.sql.query.scope import Column, FromEntry, call, identifier, notes, text
 from headgate.sql.query.tree_select import SelectBuilder, order_items, outermost, point_at_output, ref_column, ref_of
 from headgate.sql.query.tree_sql import quoted, spark_sql
@@ -180,6 +181,7 @@ class TreeBuilder:
             return n.Expr(quoted(plain), known.type, known.nullable, alone, span=span, column=plain)
         known = typed or notes(node).typed
         subqueries = tuple(self._subqueries(node))
+        windows = time_windows(holder.this)
         uses, unstable = self._point(holder.this)
         for subquery in subqueries:
             uses |= n.outer_columns(subquery)
@@ -195,6 +197,7 @@ class TreeBuilder:
             subqueries,
             span,
             literal=_literal(node),
+            windows=windows,
         )
 
     def _subqueries(self, node: exp.Expr) -> Iterator[n.Node]:
@@ -253,24 +256,6 @@ def table_function(node: exp.Expr) -> exp.Anonymous | None:
     return node.this if isinstance(node.this, exp.Anonymous) else None
 
 
-def unstable_function(node: exp.Expr) -> str | None:
-    """The name of a function whose result may differ when it is computed again; a cast of 'now' is one too."""
-    match node:
-        case exp.Anonymous():
-            name = str(node.this).lower()
-            clock = name in CLOCK and not (name == "unix_timestamp" and node.expressions)
-            return name if clock or name in RANDOM else None
-        case exp.CurrentDate():
-            return "current_date"
-        case exp.CurrentTimestamp():
-            return "current_timestamp"
-        case exp.Cast() if isinstance(node.this.unnest(), exp.Literal) and _is_time(node.to):
-            word = node.this.unnest().name.strip().lower()[:9].split(" ")[0]
-            return word if word in CLOCK else None
-        case _:
-            return None
-
-
 def _literal(node: exp.Expr) -> str | int | None:
     """The value of a string or whole number; None for any other expression."""
     node = node.unnest()
@@ -279,10 +264,6 @@ def _literal(node: exp.Expr) -> str | int | None:
     if node.is_string:
         return str(node.name)
     return int(node.name) if node.name.isdigit() else None
-
-
-def _is_time(type_: exp.Expr) -> bool:
-    return str(type_.sql(dialect="spark")).upper().startswith(("DATE", "TIMESTAMP"))
 
 
 def _same_values(left: t.Type | None, right: t.Type | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -14,6 +15,9 @@ from headgate.sql.query.types import Typed
 
 if TYPE_CHECKING:
     from headgate.sql.query.tree_builder import TreeBuilder
+
+_OF_SINGLE_ROWS = frozenset(("row_number", "ntile", "lag", "lead"))
+"""Window functions that have no frame."""
 
 
 class SelectBuilder:
@@ -177,9 +181,10 @@ class SelectBuilder:
         made: dict[str, n.Call] = {}
         for slot in slots:
             for node in _aggregates(slot.this):
-                text = node.sql()
+                text, settled = node.sql(), _is_settled(node)
                 if text not in made:
-                    made[text] = self._call(node.copy(), keys)
+                    made[text] = replace(self._call(node.copy(), keys), settled=settled)
+                made[text] = replace(made[text], settled=made[text].settled and settled)
                 node.replace(ref_column(made[text].ref))
         return list(made.values())
 
@@ -231,9 +236,21 @@ class SelectBuilder:
                 function = called(window.this)
                 partition = window.args.get("partition_by") or ()
                 made = self._made(str(function.this), window.copy(), function, partition)
-                calls.append(made)
+                calls.append(replace(made, ordered=self._ordered(window, str(function.this), below)))
                 window.replace(ref_column(made.ref))
         return n.Window(below, tuple(calls)) if calls else below
+
+    def _ordered(self, window: exp.Window, name: str, below: n.Node) -> n.Expr | None:
+        """The call with an order of all columns, if that takes only the choice among equal rows from it: a frame of RANGE would
+        have other rows."""
+        spec, by = window.args.get("spec"), window.args.get("order")
+        by_rows = spec is not None and str(spec.args.get("kind")).upper() == "ROWS"
+        if by is None or not (by_rows or name in _OF_SINGLE_ROWS):
+            return None
+        whole = window.copy()
+        for ref in n.columns_of(below):
+            whole.args["order"].append("expressions", exp.Ordered(this=ref_column(ref), nulls_first=False))
+        return self.builder.expression(exp.Paren(this=whole))
 
     def _outputs(self) -> Iterator[n.Output]:
         for column in self.columns:
@@ -279,6 +296,45 @@ def outermost(node: exp.Expr, found: Callable[[exp.Expr], bool]) -> Iterator[exp
 def _aggregates(node: exp.Expr) -> list[exp.Expr]:
     """The outermost aggregates of an expression, with what surrounds each call."""
     return list(outermost(node, lambda each: is_aggregate(called(each))))
+
+
+def _is_settled(node: exp.Expr) -> bool:
+    """Whether the order in which rows are read makes no difference to an aggregate for which it would by itself: a list that is
+    sorted or counted, a text whose parts are in their own order, or the smallest of the most frequent values."""
+    function, within = called(node), None
+    name = str(function.this).lower()
+    if name in _LISTS:
+        return _is_in_any_order(node)
+    around = node
+    while around is not function:
+        within = around if isinstance(around, exp.WithinGroup) else within
+        around = around.this
+    if within is None or name not in ("mode", "listagg", "string_agg"):
+        return False
+    if not function.expressions:
+        return name == "mode"
+    given = function.expressions[0]
+    value = given.expressions[0] if isinstance(given, exp.Distinct) else given
+    first = within.expression.expressions[0]
+    by = first.this if isinstance(first, exp.Ordered) else first
+    return name != "mode" and bool(by.sql() == value.sql())
+
+
+_LISTS = frozenset(("collect_list", "collect_set", "array_agg"))
+_OF_ANY_ORDER = frozenset(
+    ("sort_array", "size", "cardinality", "array_size", "array_max", "array_min", "array_contains")
+)
+
+
+def _is_in_any_order(node: exp.Expr) -> bool:
+    """Whether a list is the argument of a function that has the same result for any order of its elements."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        node, parent = parent, parent.parent
+    if not isinstance(parent, exp.Anonymous) or parent.expressions[0] is not node:
+        return False
+    name = str(parent.this).lower()
+    return name in _OF_ANY_ORDER or (name == "array_sort" and len(parent.expressions) == 1)
 
 
 def _replace_keys(holder: exp.Expr, keys: dict[str, n.Ref]) -> None:

@@ -192,7 +192,7 @@ ACTIONS = (
     Action("http", http, options=("status", "token", "host"), positional=2, body="optional"),
     Action("down", lambda call, context: context.world.stop_hard(call.positional[0]), positional=1, disrupts=True),
     Action("up", _start_service, positional=1, disrupts=True),
-    Action("restart", lambda call, context: context.engine.restart(), disrupts=True),
+    Action("restart", lambda call, context: context.engine.restart()),
     Action("kill", lambda call, context: context.engine.kill(), disrupts=True),
     Action("wait-idle", wait_idle, options=("task",)),
 )

@@ -19,7 +19,8 @@ CREATE TABLE objects (
     next_column INTEGER NOT NULL,
     explicit    TEXT,
     imported    TEXT,
-    suppressed  INTEGER NOT NULL
+    suppressed  INTEGER NOT NULL,
+    fillings    INTEGER NOT NULL
 );
 
 CREATE TABLE columns (
@@ -123,7 +124,8 @@ CREATE TABLE task_status (
     batch_seconds REAL    NOT NULL,
     last_commit   INTEGER,
     failures      INTEGER NOT NULL,
-    notice        TEXT  -- which way the task runs, and why
+    notice        TEXT,  -- which way the task runs, and why
+    stored_bytes  INTEGER
 );
 
 CREATE TABLE ledgers (

@@ -244,8 +244,9 @@ def _scalar(node: Node, type_: t.Type, path: str) -> Make:
             if kind == "fixed":
                 return lambda value: v.as_uuid(value, path).bytes
             return lambda value: str(v.as_uuid(value, path))
-        case t.Bytes(int(length)):
-            return lambda value: _of_length(value, length, path)
+        case t.Bytes() if kind == "fixed":
+            size = node["size"]
+            return lambda value: _of_length(value, size, path)
         case t.Real() | t.Double():
             return float
         case _:

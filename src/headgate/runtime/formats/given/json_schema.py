@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+import jsonschema_rs
+
 from headgate.runtime.formats.given import values as v
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.formats.json_validation import validator
@@ -30,13 +32,15 @@ class JsonSchemaWriter:
         self._documents = {name: json.loads(text) for name, text in schema.references}
         self._root: Any = json.loads(schema.text)
         self._titles = logical_titles(schema.text, dict(schema.references))
-        self._validator = validator(schema)
+        self._validator = _validator(schema)
         self._nullable = self._accepts_null(self._root)
         self._make = self._maker(self._root, type_, ROOT)
 
     def encode(self, value: Any) -> bytes:
         if value is None and not self._nullable:
             raise Unwritable(ROOT, v.MISSING)
+        if self._validator is None:
+            raise Unwritable(ROOT, v.NO_VALIDATOR)
         document = None if value is None else self._make(value)
         text = dumps(document)
         wrong = next(iter(self._validator.iter_errors(json.loads(text))), None)
@@ -57,6 +61,8 @@ class JsonSchemaWriter:
                 members = node.get("additionalProperties", {}) if isinstance(node, dict) else {}
                 one = self._nullable_maker(members, inner, value_path(path))
                 return lambda entries: {key: one(value) for key, value in entries.items()}
+            case t.Decimal() if _is_number(node):
+                return lambda value: value
             case _:
                 return _scalar(type_, path, self._titles)
 
@@ -178,8 +184,21 @@ class JsonSchemaWriter:
         return kinds == "null" or "null" in (kinds if isinstance(kinds, list) else ())
 
 
+def _validator(schema: WrittenSchema) -> jsonschema_rs.Validator | None:
+    """None for a schema that is not valid itself. Some registries take such schemas."""
+    try:
+        return validator(schema)
+    except (ValueError, jsonschema_rs.ReferencingError):
+        return None
+
+
 def _is_null(node: Any) -> bool:
     return isinstance(node, dict) and (node.get("type") == "null" or node.get("const", 0) is None)
+
+
+def _is_number(node: Any) -> bool:
+    kinds = node.get("type") if isinstance(node, dict) else None
+    return bool({"number", "integer"} & {*(kinds if isinstance(kinds, list) else (kinds,))})
 
 
 def _path(parts: list[str | int]) -> str:

@@ -16,8 +16,8 @@ from headgate.runtime.formats.given import values as v
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.formats.protobuf_files import linked
 from headgate.schema import types as t
+from headgate.schema.formats.protobuf.names import columns_of
 from headgate.schema.formats.protobuf.read import find_message, message_indexes
-from headgate.schema.formats.protobuf.write import columns_of
 from headgate.schema.names import ROOT, element_path, field_path, value_path
 
 Fill: TypeAlias = Callable[[Any, Any], None]
@@ -29,6 +29,11 @@ _WRAPPERS = frozenset(
     f"google.protobuf.{kind}Value"
     for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
+_BOOLEANS = {"true": True, "false": False}
+_KEYS = {
+    _F.CPPTYPE_INT32: range(-(2**31), 2**31), _F.CPPTYPE_INT64: range(-(2**63), 2**63),
+    _F.CPPTYPE_UINT32: range(2**32), _F.CPPTYPE_UINT64: range(2**64),
+}  # fmt: skip
 _UNSIGNED = {_F.CPPTYPE_UINT32: 32, _F.CPPTYPE_UINT64: 64}
 
 
@@ -136,18 +141,21 @@ def _map(field: FieldDescriptor, type_: t.Type, path: str) -> Fill:
 
 
 def _map_key(field: FieldDescriptor, path: str) -> Callable[[str], Any]:
+    """Keys are text in SQL. One that the type of the keys cannot hold refuses the row."""
     if field.cpp_type == _F.CPPTYPE_STRING:
         return lambda text: text
-    if field.cpp_type == _F.CPPTYPE_BOOL:
-        return lambda text: text == "true"
+    known = _KEYS.get(field.cpp_type)
 
-    def number(text: str) -> int:
+    def key(text: str) -> bool | int:
         try:
-            return int(text)
-        except ValueError:
+            found = _BOOLEANS[text] if known is None else int(text)
+        except (KeyError, ValueError):
             raise Unwritable(path, v.OUT_OF_RANGE) from None
+        if known is not None and (found not in known or str(found) != text):
+            raise Unwritable(path, v.OUT_OF_RANGE)
+        return found
 
-    return number
+    return key
 
 
 def _message(field: FieldDescriptor, type_: t.Type, path: str) -> Fill | None:

@@ -20,6 +20,7 @@ OUT_OF_RANGE = "it is out of the range of its schema"
 NOT_UUID = "it is not a uuid"
 NOT_FINITE = "JSON has no number that is not finite"
 NOT_JSON = "it is not valid JSON"
+NO_VALIDATOR = "its schema is not a valid JSON Schema"
 NULL_ELEMENT = "a list or map of Protobuf cannot hold a null"
 TWO_BRANCHES = "it has values of two branches of a union"
 

@@ -11,6 +11,7 @@ from headgate.plan.definitions import RecordEncoding
 from headgate.registry.wire import encode
 from headgate.runtime.formats.given import values as v
 from headgate.runtime.formats.given.avro import AvroWriter
+from headgate.runtime.formats.given.delimited import delimited_writer
 from headgate.runtime.formats.given.json_schema import JsonSchemaWriter
 from headgate.runtime.formats.given.protobuf import ProtobufWriter
 from headgate.runtime.formats.given.values import Unwritable
@@ -64,6 +65,8 @@ def _body(side: RecordEncoding) -> Callable[[Any], bytes]:
             return lambda value: dumps(to_json(value, type_)).encode()
         case "TEXT" | "BYTES" | "PRIMITIVE":
             return _single(side)
+        case "DELIMITED":
+            return delimited_writer(side.record, side.delimiter)
         case _:
             assert_never(side.encoding)
 

@@ -1,5 +1,4 @@
-"""What a published schema says about the type that it was made from: the names of its types and fields. And docs of one
-version of a schema on another version."""
+"""The Avro names of types and fields in a schema that was published, and copying docs from one version of a schema to another."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ from headgate.schema.written import Resolve
 @dataclass(frozen=True, slots=True)
 class Published:
     """``names`` has the full Avro name of every type of the catalog that the schema defines, ``fields`` the Avro name of
-    every field by its SQL names from the outermost record on. Given to `to_avro`, they stay the same when a type is renamed
-    and when a column comes later whose name another field has."""
+    every field by its SQL names from the outermost record on. When they are given to `to_avro`, the names stay the same after a
+    type is renamed, and after a new column gets a name that another field already has."""
 
     names: Mapping[tuple[str, ...], str]
     fields: Mapping[Path, str]
@@ -70,7 +69,7 @@ class _Walk:
 
 
 def with_docs_of(node: tree.AvroType, like: tree.AvroType) -> tree.AvroType:
-    """The same schema with the docs of another one, wherever both have the same record, field or enum."""
+    """The schema ``node`` with the docs of ``like`` on every record, field and enum that both have."""
     match node, like:
         case tree.Record(), tree.Record():
             documented = {member.name: member for member in like.fields}

@@ -16,7 +16,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.schema.formats.protobuf.write import Path, json_name
+from headgate.schema.formats.protobuf.names import json_name
+from headgate.schema.formats.protobuf.write import Path
 
 _F = pb.FieldDescriptorProto
 _MAX_FIELD, _MAX_ENUM = 2**29 - 1, 2**31 - 1

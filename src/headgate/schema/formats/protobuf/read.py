@@ -14,8 +14,9 @@ from google.protobuf.message_factory import GetMessageClass
 from headgate.errors import similar_names
 from headgate.schema import types as t
 from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnknownMessage, UnsupportedType
+from headgate.schema.formats.protobuf.names import columns_of
 from headgate.schema.formats.protobuf.protoc import read_files
-from headgate.schema.formats.protobuf.write import Path, columns_of
+from headgate.schema.formats.protobuf.write import Path
 from headgate.schema.values import dumps
 from headgate.schema.written import Member, SizeLimit
 
