@@ -11,8 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.positions import KafkaPosition, Position, furthest
+from headgate.connectors.kafka import Topic
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.runtime import live_input, realtime
+from headgate.runtime.errors import DiskFull
 from headgate.runtime.live_input import LiveInput, LiveTarget
 from headgate.runtime.live_queries import LiveQuery, Slots
 from headgate.runtime.ports import (
@@ -196,8 +198,10 @@ class World:
         self.task.has_work(available)
         return self.task.run_batch(NO_SESSION, None, available)
 
-    def boundary(self, *offsets: int) -> None:
+    def boundary(self, *offsets: int, announced: int = 0) -> None:
+        """``announced`` is how many boundaries the query has reached by now, as Spark said."""
         live = self.queries.running[-1]
+        live.announced = announced
         text = json.dumps({"in": {str(partition): offset for partition, offset in enumerate(offsets)}})
         live.on_boundary(live, text)
 
@@ -255,6 +259,59 @@ def test_an_end_that_was_meant_settles_what_the_query_has_done(world: World) -> 
     assert world.target.tails == [{0: 40}]
     assert world.queries.slots.free == 4
     assert not world.queries.unsettled
+
+
+def test_what_a_boundary_that_is_told_late_finds_in_the_topic_may_come_after_the_next_one(world: World) -> None:
+    world.target.end = 40
+    world.work()
+    world.target.end = 90  # part of it was written after the second boundary
+    world.boundary(4, announced=2)
+    world.boundary(6, announced=2)
+    world.input.offsets = [9]
+    world.task.finish(NO_SESSION)
+    assert world.target.tails == [{0: 40}]
+
+
+def test_a_query_is_settled_as_a_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first half would be compared with what the query has written of the second one, and be written again."""
+    world.work()
+    monkeypatch.setattr(TopicInput, "choose_end", LiveInput.choose_end)
+    world.input.offsets = [2 * Limit().rows]
+    world.task.finish(NO_SESSION)
+    assert world.offset == 2 * Limit().rows
+    assert world.target.tails == [{0: 0}]
+
+
+def test_a_task_whose_ledger_could_not_be_stored_at_a_boundary_settles_and_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.work()
+    world.input.offsets = [4]
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "advance", lambda *_: _refuse())
+        world.boundary(3)
+    assert world.task.has_work({SOURCE: world.input.end()})
+    world.work()
+    assert world.offset == 4
+    assert len(world.queries.started) == 2
+    world.boundary(5)
+    assert world.offset == 5
+
+
+def _refuse() -> None:
+    raise DiskFull("/")
+
+
+def test_what_is_behind_a_tail_is_what_the_topic_still_has() -> None:
+    """Retention has deleted records of partition 0, and partition 1 is shorter than it was."""
+    first, end = {0: 50, 1: 0, 2: 0}, {0: 70, 1: 10, 2: 3}
+    cluster = SimpleNamespace(
+        topics=lambda names: {name: Topic(name, "id", 3) for name in names},
+        offsets=lambda topic, latest: end if latest else first,
+    )
+    target = TopicTarget()
+    target.cluster = cast("Any", cluster)
+    assert target.behind({0: 40, 1: 90}) == ({0: 50, 1: 10, 2: 0}, end)
 
 
 def test_what_follows_a_settled_query_goes_on_at_once(world: World) -> None:

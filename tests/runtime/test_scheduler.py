@@ -448,6 +448,19 @@ def test_a_dropped_task_that_runs_by_itself_does_not_settle(one_worker: Running,
     assert live_task.finished == [False]
 
 
+def test_no_worker_takes_a_task_that_runs_by_itself_while_its_failure_is_told(
+    one_worker: Running, live_task: MemoryTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads would use it at once."""
+    (entry,) = one_worker.scheduler._entries.values()
+    ready: list[bool] = []
+    monkeypatch.setattr(one_worker.events, "failed", lambda *_: ready.append(entry.is_ready))
+    one_worker.scheduler.report_failure(1, TargetTopicGone("out", "task 1"))
+    _wait_until(lambda: live_task.closed)
+    assert ready == [False]
+    assert live_task.finished == [True]
+
+
 def test_another_task_takes_the_place_of_one_that_runs_by_itself_when_that_has_ended(
     one_worker: Running, live_task: MemoryTask
 ) -> None:

@@ -90,7 +90,8 @@ class LiveQuery:
     on_end: Callable[[LiveQuery], None]
     has_new_version: Callable[[], bool] = lambda: False
     started: float = field(default_factory=time.monotonic)
-    boundaries: int = 0
+    announced: int = 0  # boundaries that Spark told of
+    boundaries: int = 0  # those that `on_boundary` was told of
     ended: bool = False
     failure: str | None = None
     outdated: bool = False  # there is a version of a schema that it may not know
@@ -218,6 +219,7 @@ class LiveQueries:
     def _on_progress(self, run_id: str, end_offsets: str) -> None:
         live = self._running.get(run_id)
         if live is not None:
+            live.announced += 1
             self._events.put(lambda: live.on_boundary(live, end_offsets))
 
     def _on_end(self, run_id: str, failure: str | None) -> None:

@@ -71,7 +71,11 @@ class Poller:
         interval = BUSY_INTERVAL
         while not self._ended:
             self._wake.clear()
-            interval = self._next_interval(interval)
+            try:
+                interval = self._next_interval(interval)
+            except Exception:  # without it no task of the cluster would ever hear of new records again
+                log.exception("what a poller tells failed, and it goes on")
+                interval = FAILED_INTERVAL
             self._wake.wait(interval)
 
     def _next_interval(self, interval: float) -> float:

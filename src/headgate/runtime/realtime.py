@@ -19,16 +19,15 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog.positions import KafkaPosition, KafkaRecord, Positions, distance, furthest
+from headgate.catalog.positions import KafkaPosition, Positions, distance, furthest
 from headgate.errors import HeadgateError
 from headgate.runtime.decode import count_rows
 from headgate.runtime.errors import BadRecord, SchemaChanged, SparkGone
 from headgate.runtime.failures import StoppedAt, stopped_at, translated
 from headgate.runtime.live_input import LiveInput, LiveTarget, kafka_offsets
 from headgate.runtime.live_queries import LiveQueries, LiveQuery
-from headgate.runtime.ports import BatchResult, Input, Limit, Plan, Progress, ReplanNeeded
+from headgate.runtime.ports import NOTHING_REJECTED, BatchResult, Input, Limit, Plan, Progress, ReplanNeeded
 from headgate.runtime.sink_task import SinkPlan
-from headgate.runtime.source import ArrivedSchema
 from headgate.runtime.task import Task
 
 log = logging.getLogger(__name__)
@@ -145,7 +144,7 @@ class RealTimeTask:
             self._seen, self._moved_at = end, time.time()
         if self._live is None:
             return self.task.has_work(available)
-        return self._live.ended or self._live.outdated or self._must_end(available)
+        return self._live.ended or self._live.outdated or self.task.ledger is None or self._must_end(available)
 
     def lag(self, available: Positions) -> int | None:
         return self.task.lag(available)
@@ -155,9 +154,12 @@ class RealTimeTask:
     ) -> BatchResult | None:
         known = available or {}
         if self._live is not None:
-            if not (self._live.ended or self._must_end(known) or self._knows_more()):
+            if not (self._live.ended or self._is_lost() or self._must_end(known) or self._knows_more()):
                 return self._settle_idle(session, known)
             self._end(session)
+        elif self._target.tail is not None and self.task.ledger is not None:  # a query has written up to somewhere
+            known = {self._input.reader.id: self._input.end()}
+            limit = self._whole(self._input.end())
         result = self.task.run_batch(session, limit, known) if self._needs_batch(known) else None
         if result is not None:
             self._batches_first = False
@@ -281,12 +283,14 @@ class RealTimeTask:
         try:
             with self._ledger_guard:
                 live.boundaries += 1
-                if self._live is not live:
+                if self._live is not live or self.task.ledger is None:
                     return
                 offsets = kafka_offsets(end_offsets, self._input.reader.topic_name)
                 ends = self._target.ends()
                 result = self._advance(tuple(offsets[partition] for partition in sorted(offsets)))
-                self._tails = self._tails[1], ends
+                # After the next boundary, they may lie behind what came since: those before them do not.
+                is_late = live.announced > live.boundaries
+                self._tails = self._tails[1], self._tails[1] if is_late else ends
                 self._queries.unsettled[self.id] = self._tails[0]
         except HeadgateError as error:
             self._fail(self.id, error)
@@ -311,7 +315,7 @@ class RealTimeTask:
             self._queries.settled(time.monotonic() - began)
         self._moved_at = time.time()  # if it is not, look again later
         with self._ledger_guard:
-            if not complete or self._live is None or self._position() != position:
+            if not complete or self._live is None or self.task.ledger is None or self._position() != position:
                 return None
             return self._advance(end.offsets)
 
@@ -322,12 +326,18 @@ class RealTimeTask:
         try:
             output = self._plan.output(session, self._input.read(session, start, end))
             records = self._target.records(output, distance(start, end))
-            return count_rows(self._target.unwritten(records, tail)) == 0
+            complete = count_rows(self._target.unwritten(records, tail)) == 0
+            return complete and self._input.rejected() is NOTHING_REJECTED  # the query is about to end at a bad record
         except Exception as error:  # noqa: BLE001 - the query meets the same record, or the next look does
             log.debug("task %s: %s", self.name, type(error).__name__)
             return False
         finally:
             self._input.bound = None
+
+    def _is_lost(self) -> bool:
+        """Whether a boundary could not store the ledger, so that nobody knows where it stands. To settle finds it out."""
+        with self._ledger_guard:
+            return self.task.ledger is None
 
     def _must_end(self, available: Positions) -> bool:
         """Whether the topic is another one or has more partitions, for which the query has no slots."""
@@ -364,7 +374,7 @@ class RealTimeTask:
         )
         self._queries.unsettled.pop(self.id, None)
         self._queries.handed_over.add(self.id)
-        if stopped is not None and (arrived := self._arrived(stopped)) is not None:
+        if stopped is not None and (arrived := self._input.arrived_with(stopped)) is not None:
             raise ReplanNeeded(self._input.reader.id, [arrived])
 
     def _await_boundary(self, live: LiveQuery) -> None:
@@ -401,7 +411,8 @@ class RealTimeTask:
         while self._is_behind(bound):
             self._input.bound = bound
             try:
-                self.task.run_batch(session, None, {source: bound})
+                # As a whole: what the query has written of a key may come from any part of it.
+                self.task.run_batch(session, self._whole(bound), {source: bound})
             except (BadRecord, SchemaChanged) as error:
                 bound = bound.without(error.partition, error.offset)
                 self.task.begin()
@@ -409,17 +420,9 @@ class RealTimeTask:
                 self._input.bound = None
         self._target.tail = None
 
-    def _arrived(self, stopped: StoppedAt) -> ArrivedSchema | None:
-        """The schema that the source must follow, if that is what stopped the query."""
-        if stopped.side is None or stopped.schema_id is None:
-            return None
-        reader = self._input.reader
-        reader.refresh()
-        reader.schemas[stopped.side].learn(stopped.schema_id)
-        growing = {schema.id: schema for schema in reader.schemas[stopped.side].followable()}
-        place = KafkaRecord(reader.topic_name, stopped.partition, stopped.offset)
-        schema = growing.get(stopped.schema_id)
-        return None if schema is None else ArrivedSchema(schema, place, stopped.side)
+    def _whole(self, end: KafkaPosition) -> Limit:
+        """The limit of a batch that reaches from the ledger to there. It is halved as any other if it fails again and again."""
+        return Limit(max(Limit().rows, distance(self._position(), end)))
 
     # Where it stands
 

@@ -167,8 +167,10 @@ class Scheduler:
         """A task that runs by itself cannot go on. If a worker uses it just now, that one finds out itself."""
         with self._changed:
             entry = self._entries.get(task)
-        if entry is not None and not entry.busy:
-            self._fail(entry, error)
+            if entry is None or entry.busy:
+                return
+            entry.busy = True  # so that no worker takes it before the failure is known
+        self._fail(entry, error)
 
     def stop(self) -> None:
         """Let the batches under way end, cancel them after DRAIN seconds, and forget all tasks."""

@@ -188,11 +188,13 @@ class Task:
     @property
     def positions(self) -> Positions:
         """Up to where the target has everything; empty while that is not known."""
-        return {} if self.ledger is None else self.ledger.positions
+        ledger = self.ledger  # a boundary may move it in another thread
+        return {} if ledger is None else ledger.positions
 
     def lag(self, available: Positions) -> int | None:
         """How much of the inputs is not in the target yet, given their ends; None while that is not known."""
-        return None if self.ledger is None else lag(self.ledger.positions, available)
+        ledger = self.ledger
+        return None if ledger is None else lag(ledger.positions, available)
 
     def has_work(self, available: Positions) -> bool:
         """Whether a batch would do something. True also while the progress is not known."""
