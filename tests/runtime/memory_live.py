@@ -161,8 +161,14 @@ def _quarantined(partition: int, offset: int) -> Quarantined:
 
 
 class LawPlan(RowPlan):
+    def __init__(self, *, keyed: bool) -> None:
+        super().__init__()
+        self._keyed = keyed
+
     def output(self, session: SparkSession, changed: Changes) -> Changes:
         assert isinstance(changed, Append)
+        if not self._keyed:
+            return changed
         return Upsert(frame(last_of_each(cast("list[Record]", changed.rows))), ("key",), marked=True)
 
     def compute(self, session: SparkSession, changes: Mapping[int, Changes], batch: Batch) -> Changes:
@@ -172,8 +178,8 @@ class LawPlan(RowPlan):
 class LawTarget(TopicTarget):
     """``refuses`` is raised by the next write, before the record of that number."""
 
-    def __init__(self, topics: Topics, law_queries: LawQueries) -> None:
-        super().__init__()
+    def __init__(self, topics: Topics, law_queries: LawQueries, *, keyed: bool) -> None:
+        super().__init__("UPSERT" if keyed else "NONE")
         self.topics, self.law_queries = topics, law_queries
         self.refuses: int | None = None
         self.silent = False

@@ -7,8 +7,9 @@ A record that cannot be decoded is in the quarantine once the ledger is behind i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import settings, strategies as st
@@ -34,15 +35,19 @@ MOST = 4  # records of an ordinary batch
 class RealTime(RuleBasedStateMachine):
     """One task, its topics, and engines that come and go."""
 
+    keyed: ClassVar[bool]
+
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(realtime, "count_rows", len)
         self.patch.setattr(realtime, "FALLS", 1000)
+        self.patch.setattr(realtime, "BOUNDARY_TIMEOUT", 0.0)
         self.topics, self.shared = Topics(), Shared()
         self.values: Counter[str] = Counter()  # the last value of each key
         self.repeats = False  # whether something happened after which records may be repeated
         self.start_engine()
+        self.work()
 
     def start_engine(self) -> None:
         self.queries, self.store = LawQueries(self.topics), MemoryStore(self.shared)
@@ -50,10 +55,10 @@ class RealTime(RuleBasedStateMachine):
         self.task = self.new_task()
 
     def new_task(self) -> RealTimeTask:
-        self.input, self.target = LawInput(self.topics), LawTarget(self.topics, self.queries)
+        self.input, self.target = LawInput(self.topics), LawTarget(self.topics, self.queries, keyed=self.keyed)
         self.queries.input = self.input
         inner = Task(
-            7, "s", {SOURCE: self.input}, LawPlan(), self.target, self.store, crash=lambda *_: None
+            7, "s", {SOURCE: self.input}, LawPlan(keyed=self.keyed), self.target, self.store, crash=lambda *_: None
         )  # fmt: skip
         made = LawTask(
             inner, cast("Any", self.queries), "it may",
@@ -139,6 +144,7 @@ class RealTime(RuleBasedStateMachine):
     def the_task_is_replaced(self, settle: bool) -> None:
         self.repeats = self.repeats or not settle
         self.replace_task(settle=settle)
+        self.work()
 
     @rule()
     def a_statement_uses_the_task(self) -> None:
@@ -202,10 +208,17 @@ class RealTime(RuleBasedStateMachine):
 
     @invariant()
     def the_ledger_never_passes_what_is_written(self) -> None:
-        """The newest record of each key before the ledger, or a later one of that key, is what the target shows, or comes."""
         pending = [] if self.queries.stream is None else self.queries.stream.sent
         pending = [*pending, *(row for one in self.queries.ending for row in one.sent)]
-        shown = {row.key: row.value for row in [*self.topics.target, *pending]}
+        written = [*self.topics.target, *pending]
+        if self.keyed:
+            self.each_key_shows_what_it_may({row.key: row.value for row in written})
+        else:
+            reached = self.topics.between(KafkaPosition("in", "in's id", ()), self.reached())
+            assert {row.place for row in reached if row.value != BAD} <= {row.place for row in written}
+
+    def each_key_shows_what_it_may(self, shown: Mapping[str, int]) -> None:
+        """The newest record before the ledger, or a later one of the key."""
         reached = self.reached().by_partition
         for partition, records in enumerate(self.topics.source):
             good = [(offset, one) for offset, one in enumerate(records) if one.value != BAD]
@@ -227,7 +240,7 @@ class RealTime(RuleBasedStateMachine):
 
     @invariant()
     def ends_that_are_meant_repeat_nothing(self) -> None:
-        if not self.repeats:
+        if self.keyed and not self.repeats:
             count = Counter(row.place for row in self.topics.target)
             assert not {place: n for place, n in count.items() if n > 1}
 
@@ -251,5 +264,21 @@ def _no_room(*_: object) -> None:
     raise BrokerUnreachable("memory", "No answer.")
 
 
-TestRealTime = RealTime.TestCase
-TestRealTime.settings = settings(max_examples=300 * TIMES, stateful_step_count=30, deadline=None)
+class KeyedRealTime(RealTime):
+    keyed = True
+
+
+class AppendRealTime(RealTime):
+    """A sink without a key, which repeats what came since the last boundary whenever its query ends."""
+
+    keyed = False
+
+
+def _tried(machine: type[RealTime], count: int) -> type[Any]:
+    case = machine.TestCase
+    case.settings = settings(max_examples=count * TIMES, stateful_step_count=30, deadline=None)
+    return case
+
+
+TestKeyedRealTime = _tried(KeyedRealTime, 200)
+TestAppendRealTime = _tried(AppendRealTime, 100)

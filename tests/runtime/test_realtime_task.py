@@ -30,6 +30,7 @@ from headgate.runtime.ports import (
 )
 from headgate.runtime.realtime import RealTimeTask
 from headgate.runtime.sink_task import SinkPlan
+from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.task import Task
 from headgate.schema.types import Record
 from headgate.schema.written import WrittenSchema
@@ -176,8 +177,8 @@ class Queries:
 class World:
     """A task in real time, and all that it stands on."""
 
-    def __init__(self, slots: int = 4) -> None:
-        self.input, self.target, self.queries = TopicInput(), TopicTarget(), Queries(slots)
+    def __init__(self, slots: int = 4, envelope: str = "UPSERT") -> None:
+        self.input, self.target, self.queries = TopicInput(), TopicTarget(envelope), Queries(slots)
         self.store = MemoryStore(Shared())
         self.reported: list[BatchResult] = []
         self.failed: list[Exception] = []
@@ -335,6 +336,28 @@ def test_a_query_that_was_not_settled_is_settled_by_the_first_batch_after_it(wor
     assert world.target.tails == [{0: 40}]
     assert world.offset == 3
     assert world.task.is_live
+
+
+def test_a_sink_without_a_key_is_never_settled_but_written_again() -> None:
+    """Of records with the same key, or without one, only the last would count."""
+    world = World(envelope="NONE")
+    world.target.end = 40
+    world.work()
+    world.input.offsets = [3]
+    world.task.finish(NO_SESSION, settle=False)
+    world.task = world.new_task()
+    world.work()
+    assert world.target.tails == [None]
+    assert world.offset == 3
+
+
+def test_a_tail_leaves_nothing_out_of_what_a_topic_is_brought_in_step_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is left out would be taken for one that the relation does not have, and be deleted."""
+    target = TopicTarget()
+    target.tail = {0: 0}
+    monkeypatch.setattr(KafkaTarget, "records", lambda *_: NO_FRAME)
+    monkeypatch.setattr(target, "unwritten", lambda *_: pytest.fail("records were left out"))
+    assert target.records(Append(NO_FRAME), 1) is NO_FRAME
 
 
 def test_behind_a_bad_record_nothing_is_settled_and_a_batch_deals_with_it(world: World) -> None:

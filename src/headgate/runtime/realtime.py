@@ -136,7 +136,8 @@ class RealTimeTask:
     def begin(self) -> None:
         self.task.begin()
         self._position()
-        self._target.tail = self._queries.unsettled.get(self.id)
+        # Records without a key cannot be told apart, so that all of them are written again.
+        self._target.tail = self._queries.unsettled.get(self.id) if self._is_keyed else None
 
     def has_work(self, available: Positions) -> bool:
         end = available.get(self._input.reader.id)
