@@ -93,6 +93,9 @@ class LawSide:
     def learn(self, schema_id: int) -> None:
         self.refresh()
 
+    def schema(self, schema_id: int) -> WrittenSchema | None:
+        return self.known.get(schema_id)
+
     def writers(self) -> Any:
         return SimpleNamespace(known=self.known, unknown_ids=frozenset(), unreadable_fields={}, halting=frozenset())
 

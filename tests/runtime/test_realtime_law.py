@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from headgate.catalog.positions import KafkaPosition, distance
 from headgate.connectors.errors import BrokerUnreachable
@@ -36,6 +36,7 @@ class RealTime(RuleBasedStateMachine):
     """One task, its topics, and engines that come and go."""
 
     keyed: ClassVar[bool]
+    orderly: ClassVar[bool]  # whether nothing fails, so that nothing may be repeated
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +46,6 @@ class RealTime(RuleBasedStateMachine):
         self.patch.setattr(realtime, "BOUNDARY_TIMEOUT", 0.0)
         self.topics, self.shared = Topics(), Shared()
         self.values: Counter[str] = Counter()  # the last value of each key
-        self.repeats = False  # whether something happened after which records may be repeated
         self.start_engine()
         self.work()
 
@@ -77,7 +77,7 @@ class RealTime(RuleBasedStateMachine):
             self.topics.followed |= {one.schema.id or 0 for one in needed.arrived}
             self.replace_task()
         except HeadgateError:
-            self.repeats = True
+            assert not self.orderly
             self.target.refuses, self.target.silent = None, False
             self.replace_task()
 
@@ -120,17 +120,30 @@ class RealTime(RuleBasedStateMachine):
 
     @rule()
     def the_query_reads_all_and_a_worker_works(self) -> None:
+        self.read_all()
+        self.work()
+
+    def read_all(self) -> None:
         if (stream := self.queries.stream) is not None:
             for partition, records in enumerate(self.topics.source):
                 for _ in records:
                     stream.read(partition)
             stream.deliver(len(stream.sent))
-        self.work()
 
     @rule()
     def a_boundary_is_reached(self) -> None:
         self.queries.reach_boundary()
         self.queries.tell()
+
+    @rule(keys=st.lists(st.sampled_from("abcd"), min_size=2, max_size=4))
+    def boundaries_are_told_late(self, keys: list[str]) -> None:
+        """The thread that tells of them was busy while the query reached them and went on."""
+        for key in keys:
+            self.queries.reach_boundary()
+            self.records_arrive([(key, 1, 0)])
+            self.read_all()
+        while self.queries.waiting:
+            self.queries.tell()
 
     @rule()
     def a_boundary_is_reached_and_told_later(self) -> None:
@@ -140,10 +153,14 @@ class RealTime(RuleBasedStateMachine):
     def somebody_is_told(self) -> None:
         self.queries.tell()
 
-    @rule(settle=st.booleans())
-    def the_task_is_replaced(self, settle: bool) -> None:
-        self.repeats = self.repeats or not settle
-        self.replace_task(settle=settle)
+    @rule()
+    def the_task_is_replaced(self) -> None:
+        self.replace_task()
+
+    @precondition(lambda self: not self.orderly)
+    @rule()
+    def the_task_is_replaced_before_it_could_settle(self) -> None:
+        self.replace_task(settle=False)
         self.work()
 
     @rule()
@@ -154,9 +171,10 @@ class RealTime(RuleBasedStateMachine):
             self.topics.followed |= {one.schema.id or 0 for one in needed.arrived}
             self.replace_task()
         except HeadgateError:  # the statement fails, and the task goes on
-            self.repeats = True
+            assert not self.orderly
             self.target.refuses = None
 
+    @precondition(lambda self: not self.orderly)
     @rule()
     def the_query_fails(self) -> None:
         if (stream := self.queries.stream) is not None:
@@ -167,10 +185,12 @@ class RealTime(RuleBasedStateMachine):
         if len(self.topics.source) < 4:
             self.topics.source.append([])
 
+    @precondition(lambda self: not self.orderly)
     @rule(refused=st.integers(0, 2))
     def the_next_write_fails(self, refused: int) -> None:
         self.target.refuses = refused
 
+    @precondition(lambda self: not self.orderly)
     @rule()
     def the_broker_of_the_target_is_away_at_a_boundary(self) -> None:
         self.target.silent = True
@@ -181,6 +201,7 @@ class RealTime(RuleBasedStateMachine):
             self.failures.clear()
             self.replace_task()
 
+    @precondition(lambda self: not self.orderly)
     @rule()
     def the_ledger_cannot_be_stored_at_a_boundary(self) -> None:
         """The scheduler does not hear of it if a worker is busy with the task."""
@@ -190,12 +211,12 @@ class RealTime(RuleBasedStateMachine):
             self.queries.tell()
         self.failures.clear()
 
+    @precondition(lambda self: not self.orderly)
     @rule(delivered=st.integers(0, 3))
     def the_engine_crashes(self, delivered: int) -> None:
         for stream in [self.queries.stream, *self.queries.ending]:
             if stream is not None:
                 stream.deliver(delivered)
-        self.repeats = True
         self.start_engine()
 
     # What must hold
@@ -240,7 +261,7 @@ class RealTime(RuleBasedStateMachine):
 
     @invariant()
     def ends_that_are_meant_repeat_nothing(self) -> None:
-        if self.keyed and not self.repeats:
+        if self.orderly:
             count = Counter(row.place for row in self.topics.target)
             assert not {place: n for place, n in count.items() if n > 1}
 
@@ -266,12 +287,19 @@ def _no_room(*_: object) -> None:
 
 class KeyedRealTime(RealTime):
     keyed = True
+    orderly = False
+
+
+class OrderlyRealTime(RealTime):
+    keyed = True
+    orderly = True
 
 
 class AppendRealTime(RealTime):
     """A sink without a key, which repeats what came since the last boundary whenever its query ends."""
 
     keyed = False
+    orderly = False
 
 
 def _tried(machine: type[RealTime], count: int) -> type[Any]:
@@ -280,5 +308,6 @@ def _tried(machine: type[RealTime], count: int) -> type[Any]:
     return case
 
 
-TestKeyedRealTime = _tried(KeyedRealTime, 200)
+TestKeyedRealTime = _tried(KeyedRealTime, 150)
+TestOrderlyRealTime = _tried(OrderlyRealTime, 150)
 TestAppendRealTime = _tried(AppendRealTime, 100)

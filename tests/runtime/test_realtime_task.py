@@ -58,6 +58,9 @@ class Side:
     def followable(self) -> list[WrittenSchema]:
         return self.grown
 
+    def schema(self, schema_id: int) -> WrittenSchema | None:
+        return self.known.get(schema_id)
+
     def learn(self, schema_id: int) -> None:
         """Nothing is asked."""
 
@@ -382,6 +385,19 @@ def test_frequent_bad_records_keep_a_task_in_batches_for_a_while(world: World) -
     world.input.offsets = [9]
     assert world.work() is not None
     assert world.offset == 9
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_ids_that_no_schema_has_are_bad_records_and_new_versions_are_not(world: World, known: bool) -> None:
+    world.work()
+    for offset in range(realtime.FALLS):
+        if known:
+            world.input.side.known[90 + offset] = WrittenSchema("{}", id=90 + offset)
+        world.input.offsets = [offset + 1]
+        world.fall(f"headgate-schema-changed:1/0/{offset}/value/{90 + offset}")
+        world.work()
+    assert world.offset == realtime.FALLS
+    assert world.task.is_live is known
 
 
 def test_a_new_schema_ends_the_query_before_its_first_record(world: World) -> None:

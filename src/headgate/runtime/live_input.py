@@ -94,6 +94,12 @@ class LiveInput(KafkaInput):
         schema = growing.get(stopped.schema_id)
         return None if schema is None else ArrivedSchema(schema, place, stopped.side)
 
+    def knows_schema(self, stopped: StoppedAt) -> bool:
+        """Whether a schema stopped a query, and the registry has it."""
+        if stopped.side is None or stopped.schema_id is None:
+            return False
+        return self.reader.schemas[stopped.side].schema(stopped.schema_id) is not None
+
     def has_new_version(self) -> bool:
         """Whether a subject has a version that nobody has looked at. Any thread may ask."""
         return any(side.has_new_version() for side in self.reader.schemas.values())

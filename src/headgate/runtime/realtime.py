@@ -377,6 +377,8 @@ class RealTimeTask:
         self._queries.handed_over.add(self.id)
         if stopped is not None and (arrived := self._input.arrived_with(stopped)) is not None:
             raise ReplanNeeded(self._input.reader.id, [arrived])
+        if live.ended and (stopped is None or not self._input.knows_schema(stopped)):
+            self._count_fall("failures" if stopped is None else "bad records")
 
     def _await_boundary(self, live: LiveQuery) -> None:
         """Right after a boundary nothing has been read since it. Others than keyed topics cannot be settled in another way."""
@@ -385,18 +387,17 @@ class RealTimeTask:
             time.sleep(0.01)
 
     def _note_fall(self, stopped: StoppedAt | None) -> None:
-        """A query ended by itself. Batches go first, and after several such ends they stay for a while. New schemas do not
-        count."""
+        """A query ended by itself. Batches go first."""
         self._batches_first = True
         # What Spark says otherwise may hold a value; the batch that meets the same trouble has the words for it.
         log.info("task %s: its query ended by itself%s", self.name, "" if stopped is None else f" at {stopped}")
-        if stopped is not None and stopped.side is not None:
-            return
+
+    def _count_fall(self, what: str) -> None:
+        """After several ends of a query, batches stay for a while. New schemas do not count, but ids that no schema has do."""
         now = time.time()
         self._falls = [fall for fall in self._falls if now - fall < FALL_TIME] + [now]
         if len(self._falls) >= FALLS:
             self._falls.clear()
-            what = "bad records" if stopped is not None else "failures"
             self._rest_for(f"{what} ended its query {FALLS} times within {FALL_TIME / 60:.0f} minutes", REST)
 
     def _settle(self, session: SparkSession, stopped: StoppedAt | None) -> None:
