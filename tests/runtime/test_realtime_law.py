@@ -135,6 +135,12 @@ class RealTime(RuleBasedStateMachine):
         self.queries.reach_boundary()
         self.queries.tell()
 
+    @rule(key=st.sampled_from("abcd"))
+    def a_worker_looks_before_the_query_meets_a_bad_record(self, key: str) -> None:
+        self.read_all()
+        self.topics.put(key, BAD, OLD_ID)
+        self.work()
+
     @rule(keys=st.lists(st.sampled_from("abcd"), min_size=2, max_size=4))
     def boundaries_are_told_late(self, keys: list[str]) -> None:
         """The thread that tells of them was busy while the query reached them and went on."""
