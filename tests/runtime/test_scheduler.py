@@ -442,6 +442,16 @@ def test_a_task_that_runs_by_itself_is_ended_before_it_leaves(one_worker: Runnin
     assert one_worker.scheduler.lags() == {}
 
 
+def test_a_task_that_runs_by_itself_may_settle_however_long_it_waits_for_a_worker(
+    one_worker: Running, live_task: MemoryTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty tasks that end at once wait for each other."""
+    monkeypatch.setattr(scheduler, "DRAIN", 0.0)
+    one_worker.scheduler.remove(1)
+    _wait_until(lambda: live_task.closed)
+    assert live_task.finished == [True]
+
+
 def test_a_dropped_task_that_runs_by_itself_does_not_settle(one_worker: Running, live_task: MemoryTask) -> None:
     one_worker.scheduler.remove(1, cancel=True)
     _wait_until(lambda: live_task.closed)

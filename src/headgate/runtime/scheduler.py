@@ -114,6 +114,7 @@ class Scheduler:
                 self._leave(entry)
                 return
             self._let_leave(entry, None)
+            entry.settles = entry.settles and not cancel
             entry.cancel_at = time.monotonic() + (0.0 if cancel else DRAIN)
             self._changed.notify_all()
 
@@ -259,7 +260,7 @@ class Scheduler:
             found = [e for e in waiting if not set(watched_by(e.task)).isdisjoint(lost)]
             for entry in found:
                 if entry.task.is_live:  # a worker ends it
-                    entry.leaving, entry.successor, entry.cancel_at = True, None, time.monotonic()
+                    entry.leaving, entry.successor, entry.settles = True, None, False
                 else:
                     self._leave(entry)
             self._changed.notify_all()
@@ -347,13 +348,15 @@ class Scheduler:
         return None if soonest == float("inf") else max(0.01, soonest)
 
     def _finish(self, entry: Entry) -> None:
-        """End what a leaving task has left running. What cannot be settled is written again by whoever comes after it."""
+        """End what a leaving task has left running. It has its time from now on, however long it waited for a worker. What cannot be
+        settled is written again by whoever comes after it."""
         with self._changed:
-            settle = entry.cancel_at is None or entry.cancel_at > time.monotonic()
+            entry.cancel_at = time.monotonic() + (DRAIN if entry.settles else 0.0)
             entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
+            self._changed.notify_all()
         try:
             with self._jobs.batch(entry.tag, small=True) as session:
-                entry.task.finish(session, settle=settle)
+                entry.task.finish(session, settle=entry.settles)
         except Exception as error:  # noqa: BLE001 - it leaves anyway
             log.warning("task %s could not be settled: %s", entry.task.name, str(error)[:200])
         self._release(entry)
