@@ -169,8 +169,12 @@ class LiveQueries:
             seconds = SHORT_TRIGGER if short else self.trigger * random.uniform(1 - SPREAD, 1.0)
             writer = records(session).writeStream.format("kafka").outputMode("update").queryName(name)
             writer = writer.options(**options).option("checkpointLocation", str(checkpoint))
-            # PySpark's overloads do not name it yet.
-            query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()  # type: ignore[call-overload]
+            try:
+                # PySpark's overloads do not name it yet.
+                query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()  # type: ignore[call-overload]
+            except BaseException:
+                shutil.rmtree(checkpoint, ignore_errors=True)  # a task tries again and again
+                raise
         live = LiveQuery(query, query.runId, checkpoint, slots, on_boundary, on_end, has_new_version)
         self._running[live.run_id] = live
         if not query.isActive:  # it ended before anybody could be told
