@@ -229,12 +229,15 @@ class Stream:
     at: list[int]
     sent: list[Record] = field(default_factory=list)
 
+    def at_of(self, partition: int) -> int:
+        return self.at[partition] if partition < len(self.at) else 0
+
     def read(self, partition: int) -> None:
         """Hand one record of a partition on."""
         while len(self.at) < len(self.topics.source):
             self.at.append(0)
-        records = self.topics.source[partition] if partition < len(self.topics.source) else []
-        if self.live.ended or self.at[partition if partition < len(self.at) else 0] >= len(records):
+        records = self.topics.source[partition]
+        if self.live.ended or self.at[partition] >= len(records):
             return
         offset = self.at[partition]
         record = records[offset]

@@ -30,6 +30,12 @@ from tests.runtime.test_realtime_task import NO_SESSION, SOURCE
 pytestmark = pytest.mark.unit
 
 MOST = 4  # records of an ordinary batch
+FEW = st.sampled_from([2, 1, 0])
+RECORDS = st.lists(
+    st.tuples(st.sampled_from("abcde"), st.sampled_from([BAD, 0, 1, 1, 1, 1]), st.sampled_from([0, 0, 0, 0, 1])),
+    min_size=1,
+    max_size=5,
+)
 
 
 class RealTime(RuleBasedStateMachine):
@@ -89,13 +95,7 @@ class RealTime(RuleBasedStateMachine):
 
     # What happens
 
-    @rule(
-        records=st.lists(
-            st.tuples(st.sampled_from("abcde"), st.sampled_from([BAD, 0, 1, 1, 1]), st.sampled_from([0, 0, 0, 1])),
-            min_size=1,
-            max_size=6,
-        )
-    )
+    @rule(records=RECORDS)
     def records_arrive(self, records: list[tuple[str, int, int]]) -> None:
         """Some are bad, some have the value that the key has already, and some have the newest schema."""
         for key, grows, newest in records:
@@ -111,12 +111,11 @@ class RealTime(RuleBasedStateMachine):
     def a_worker_works(self) -> None:
         self.work()
 
-    @rule(partition=st.integers(0, 2), reads=st.integers(1, 5), delivers=st.integers(0, 6))
-    def the_query_works(self, partition: int, reads: int, delivers: int) -> None:
-        if (stream := self.queries.stream) is not None:
-            for _ in range(reads):
-                stream.read(partition)
-            stream.deliver(delivers)
+    @rule(records=RECORDS, unread=FEW, unsent=FEW)
+    def records_arrive_and_the_query_works(self, records: list[tuple[str, int, int]], unread: int, unsent: int) -> None:
+        """It has not read the last of them in some partition, and others are on their way to the target."""
+        self.records_arrive(records)
+        self.read(unread, unsent)
 
     @rule()
     def the_query_reads_all_and_a_worker_works(self) -> None:
@@ -124,11 +123,14 @@ class RealTime(RuleBasedStateMachine):
         self.work()
 
     def read_all(self) -> None:
+        self.read(0, 0)
+
+    def read(self, unread: int, unsent: int) -> None:
         if (stream := self.queries.stream) is not None:
             for partition, records in enumerate(self.topics.source):
-                for _ in records:
+                for _ in range(len(records) - unread - stream.at_of(partition)):
                     stream.read(partition)
-            stream.deliver(len(stream.sent))
+            stream.deliver(max(0, len(stream.sent) - unsent))
 
     @rule()
     def a_boundary_is_reached(self) -> None:
@@ -159,8 +161,11 @@ class RealTime(RuleBasedStateMachine):
     def somebody_is_told(self) -> None:
         self.queries.tell()
 
-    @rule()
-    def the_task_is_replaced(self) -> None:
+    @rule(records=RECORDS, unread=FEW, unsent=FEW)
+    def the_task_is_replaced_while_records_arrive(
+        self, records: list[tuple[str, int, int]], unread: int, unsent: int
+    ) -> None:
+        self.records_arrive_and_the_query_works(records, unread, unsent)
         self.replace_task()
 
     @precondition(lambda self: not self.orderly)
@@ -314,6 +319,6 @@ def _tried(machine: type[RealTime], count: int) -> type[Any]:
     return case
 
 
-TestKeyedRealTime = _tried(KeyedRealTime, 150)
-TestOrderlyRealTime = _tried(OrderlyRealTime, 150)
-TestAppendRealTime = _tried(AppendRealTime, 100)
+TestKeyedRealTime = _tried(KeyedRealTime, 100)
+TestOrderlyRealTime = _tried(OrderlyRealTime, 100)
+TestAppendRealTime = _tried(AppendRealTime, 60)

@@ -158,9 +158,9 @@ class RealTimeTask:
             if not (self._live.ended or self._is_lost() or self._must_end(known) or self._knows_more()):
                 return self._settle_idle(session, known)
             self._end(session)
-        elif self._target.tail is not None and self.task.ledger is not None:  # a query has written up to somewhere
-            known = {self._input.reader.id: self._input.end()}
-            limit = self._whole(self._input.end())
+        elif self._target.tail is not None:  # a query has written up to somewhere
+            end = self._input.end()
+            known, limit = {self._input.reader.id: end}, self._whole(end)
         result = self.task.run_batch(session, limit, known) if self._needs_batch(known) else None
         if result is not None:
             self._batches_first = False
