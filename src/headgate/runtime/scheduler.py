@@ -145,6 +145,10 @@ class Scheduler:
                 self._look(entry)
             return {id_: entry.lag for id_, entry in self._entries.items()}
 
+    def refresh(self, timeout: float) -> None:
+        """Let `lags` know what was in the topics when this was called, if their clusters answer in time."""
+        self._pollers.refresh(timeout)
+
     def in_batch(self) -> set[int]:
         """The tasks whose batch runs now."""
         with self._changed:
@@ -315,17 +319,10 @@ class Scheduler:
     def _work(self) -> None:
         while (entry := self._next()) is not None:
             try:
-                self._work_on(entry)
+                work = self._finish if entry.leaving else self._serve if entry.requests else self._run
+                work(entry)
             except Exception as error:  # noqa: BLE001 - only this task is left out
                 self._fail(entry, error)
-
-    def _work_on(self, entry: Entry) -> None:
-        if entry.leaving:
-            self._finish(entry)
-        elif entry.requests:
-            self._serve(entry)
-        else:
-            self._run(entry)
 
     def _next(self) -> Entry | None:
         """The entry to work on, now busy; None at the end."""
