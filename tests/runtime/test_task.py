@@ -219,6 +219,20 @@ def test_failed_attempts_at_a_target_with_its_own_ledger_halve_its_batches_too()
     assert setup.run(rows=4) == 2
 
 
+def test_a_bad_record_counts_once_however_often_its_batch_is_tried() -> None:
+    setup = Setup(MemoryTable(keyed=False))
+    setup.topic.put("a", BAD)
+    setup.fail_writes(ValueError("no"), after=0)
+    with pytest.raises(TaskFailed):
+        setup.run()
+    assert setup.task.progress.skipped == 0
+    setup.mend()
+    assert setup.run() == 4
+    assert setup.task.progress.skipped == 1
+    assert setup.run() is None
+    assert setup.task.progress.skipped == 1
+
+
 def test_output_that_is_too_large_for_the_smallest_batch_halts_the_task() -> None:
     """It would be computed again and again for ever."""
     setup = Setup(MemoryTable(keyed=False))

@@ -280,15 +280,6 @@ class ProgressHidden(RunError, code="RUN-0145"):
     HINT = "The broker aborts such a transaction after at most a minute or so, and the sink tries again by itself."
 
 
-class OutputTooLarge(RunError, code="RUN-0146"):
-    """A batch of a sink that delivers exactly once has more output than fits the engine's memory. Smaller ones are tried."""
-
-    retryable = True
-    sink: str
-    MESSAGE = 'a batch of sink "{sink}" has too many rows to write in one transaction'
-    HINT = "The sink tries smaller batches by itself. If this repeats, the view makes very much of a single record."
-
-
 class OutputIndivisible(RunError, code="RUN-0147"):
     """A sink that delivers exactly once has more output than fits the engine's memory, and no smaller batch is possible."""
 
@@ -301,6 +292,19 @@ class OutputIndivisible(RunError, code="RUN-0147"):
         "Raise spark.driver.maxResultSize in the table [spark.settings] of headgate.toml, or drop the sink and create it with "
         "DELIVERY = 'at least once'."
     )
+
+
+class OutputTooLarge(RunError, code="RUN-0146"):
+    """A batch of a sink that delivers exactly once has more output than fits the engine's memory. Smaller ones are tried."""
+
+    retryable = True
+    sink: str
+    MESSAGE = 'a batch of sink "{sink}" has too many rows to write in one transaction'
+    HINT = "The sink tries smaller batches by itself. If this repeats, the view makes very much of a single record."
+
+    def indivisible(self) -> OutputIndivisible:
+        """The error of a batch that cannot be smaller."""
+        return OutputIndivisible(self.sink)
 
 
 class TaskFailed(RunError, code="RUN-0201"):

@@ -30,14 +30,7 @@ from headgate.catalog.tasks import Ledger, Mark
 from headgate.crash_points import crash_point
 from headgate.errors import HeadgateError
 from headgate.runtime.batch_rejects import BatchRejects
-from headgate.runtime.errors import (
-    ComputationFailed,
-    Fenced,
-    OutputIndivisible,
-    OutputTooLarge,
-    ProgressLost,
-    SparkGone,
-)
+from headgate.runtime.errors import ComputationFailed, Fenced, OutputTooLarge, ProgressLost, SparkGone
 from headgate.runtime.failures import is_of_spark, own_error, translated
 from headgate.runtime.ports import (
     Batch,
@@ -255,7 +248,7 @@ class Task:
 
     def _run(self, session: SparkSession, limit: Limit, available: Positions) -> BatchResult | None:
         began = time.monotonic()
-        self._counted, self._tried = False, None
+        self._counted, self._tried, self._batch_rejects.count = False, None, 0
         if self.ledger is None:
             self.begin()
         # First up to an open mark: the target may already have newer rows than those of the ledger.
@@ -347,7 +340,7 @@ class Task:
             self._store.advance(self._store.ledger(self.id), new, None)
         else:
             found = self._rejected(session, batch, with_inputs=with_inputs)
-            self._store.advance(ledger, new, *self._batch_rejects.for_ledger(batch, found, self.progress))
+            self._store.advance(ledger, new, *self._batch_rejects.for_ledger(batch, found))
         self.ledger = new
         self._mark = NO_MARK
         for id_, input_ in self.inputs.items():
@@ -365,12 +358,12 @@ class Task:
         self.ledger = None  # until the outcome is known
         new = Ledger(self.id, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
         self._store.advance(ledger, new)
-        self.ledger = new
+        self.ledger, self._batch_rejects.count = new, 0
         self._crash("after_commit", batch.number)
         return self._finish(batch, {}, began)
 
     def _reject(self, session: SparkSession, batch: Batch, *, with_inputs: bool = True) -> None:
-        self._batch_rejects.store(batch, self._rejected(session, batch, with_inputs=with_inputs), self.progress)
+        self._batch_rejects.store(batch, self._rejected(session, batch, with_inputs=with_inputs))
 
     def _rejected(self, session: SparkSession, batch: Batch, *, with_inputs: bool) -> list[Rejected]:
         """What the inputs could not decode, and what could not be encoded for the target."""
@@ -391,6 +384,7 @@ class Task:
         progress = self.progress
         progress.batch, progress.last_commit = batch.number, datetime.now(UTC)
         progress.rows += rows
+        progress.skipped += self._batch_rejects.count
         progress.batches += 1
         progress.batch_seconds += seconds
         progress.stored_bytes, progress.told = self._stored_bytes(), self._told()
@@ -410,7 +404,7 @@ class Task:
             error = self._located(session, error, raised)
         known = own_error(error, f'"{self.name}"')
         if isinstance(known, OutputTooLarge) and self._is_indivisible():
-            known = OutputIndivisible(self.name)
+            known = known.indivisible()
         # A batch that is too large for Spark's memory ends Spark, so that counts against it.
         if known.retryable and not isinstance(known, SparkGone | OutputTooLarge):
             self._uncount_attempt()
