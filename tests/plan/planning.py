@@ -54,6 +54,10 @@ def _nobody_knows(_: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
     raise ColumnOfUnknownType(next(c.name for c in analysed.columns if c.type is None))
 
 
+def _is_pattern(pattern: str) -> bool:
+    return pattern != "no pattern"
+
+
 @dataclass
 class MemoryOutside:
     """Topics and subjects of one cluster and one registry; what was checked is written down."""
@@ -133,7 +137,7 @@ class Planning:
         return plan(*purify(resolve_statement(statement, context), context, self.outside))
 
     def context(self, text: str = "", sealed: SecretSource | None = None) -> Context:
-        return Context(self.catalog, self.path, NOW, text, Answers(sealed, types=_nobody_knows))
+        return Context(self.catalog, self.path, NOW, text, Answers(sealed, types=_nobody_knows, is_pattern=_is_pattern))
 
     def change(self, text: str) -> ChangeCatalog:
         planned = self.plan(text)

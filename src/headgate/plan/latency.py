@@ -55,6 +55,8 @@ def obstacles(
     if layout is None:
         yield "it is fed from the batches of a materialized view"
         return
+    if sink.time is not None:
+        yield f'Spark cannot set the time of a record, which is in column "{sink.time.column}"'
     if statement.with_options.delivery != "at least once":
         yield "real time delivers at least once"
     sides: Mapping[str, Encoding | None] = {"key": layout.key, "value": layout.value}

@@ -14,9 +14,9 @@ from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind
 from headgate.errors import joined
 from headgate.plan import plans
 from headgate.plan.definitions import ConnectionRef
-from headgate.plan.errors import NotSupportedYet
 from headgate.plan.publish import given
 from headgate.plan.reading import stream_layout, written_sides
+from headgate.plan.record_times import stream_time, time_notices, written_columns
 from headgate.plan.source import SourcePlan, keep_column_ids, source_columns
 from headgate.plan.views import plan_replacement
 from headgate.resolve import stream_errors as errors
@@ -39,12 +39,6 @@ from headgate.sql.streams import AnyStream, CreateStream
 SIDES: tuple[Side, ...] = ("KEY", "VALUE")
 RECORD_NAMES: dict[Side, str] = {"KEY": "row", "VALUE": "envelope"}
 """What the record of a side is called unless a full name says otherwise, as for sinks."""
-
-
-def refuse_later_features(statement: AnyStream) -> None:
-    """Raises for properties that the grammar has and no stream supports yet, so that none is ignored silently."""
-    if statement.properties.timestamp is not None:
-        raise NotSupportedYet("the property timestamp")
 
 
 def with_schemas(statement: CreateStream) -> CreateStream:
@@ -244,9 +238,11 @@ def plan_stream(statement: CreateStream, context: Context, make: Callable[..., O
     """The plan of CREATE STREAM or TABLE without AS. ``make`` makes the object, with its name and its id."""
     statement, layout = created(statement)
     assert statement.reads is not None
+    time = stream_time(statement, written_columns(statement), context.answers.is_pattern)
     columns, needs, growth = source_columns(layout), connections_of(statement.reads), growth_of(statement)
     old = find(context.catalog, context.path, statement.name, statement.kind) if statement.or_replace else None
-    tag, notices, outside = statement.words, (*null_notices(statement), *message_notices(statement)), effects(statement)
+    tag, outside = statement.words, effects(statement)
+    notices = (*null_notices(statement), *message_notices(statement), *time_notices(statement, time, by_task=False))
     if old is not None:
         change = redefined(old, context.text, statement, needs, columns)
         done = plan_replacement(context.catalog, change, context.answers.topics)
@@ -260,7 +256,6 @@ def plan_stream(statement: CreateStream, context: Context, make: Callable[..., O
 
 def created(statement: CreateStream) -> tuple[CreateStream, SourcePlan]:
     """The statement with all its schemas, and the layout of its rows."""
-    refuse_later_features(statement)
     statement = with_schemas(statement)
     check_full_names(statement)
     return statement, stream_layout(statement)
