@@ -105,6 +105,11 @@ class MemoryOutside:
                 return known
         raise SchemaIdNotFound(schema_id)
 
+    def with_message(
+        self, catalog: Catalog, registry: ConnectionRef, schema_id: int, message: str
+    ) -> WrittenSchema | None:
+        return self.by_id(catalog, registry, schema_id)
+
     def last_batch(self, view: int) -> tuple[int, int]:
         return (1, 7)
 

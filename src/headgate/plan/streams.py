@@ -186,13 +186,17 @@ def null_notices(statement: AnyStream) -> Iterator[str]:
 
 
 def message_notices(statement: AnyStream) -> Iterator[str]:
-    """Which message of a Protobuf file with several is used, if the statement names none."""
+    """Which message of a Protobuf file with several is used, if the statement names none, and which schema has a message that the
+    given one imports."""
     reads = statement.reads
     assert reads is not None
     for side in (key_side(statement), value_side(statement)):
-        if side.format != "protobuf" or side.schema_id is None or side.full_name is not None:
+        if side.format != "protobuf" or side.schema_id is None:
             continue
         for schema in frozen_schemas(format_of(reads.formats, side.side), side.side):
+            if side.full_name is not None:
+                yield from _import_notices(statement, side, side.full_name, schema.known_id)
+                continue
             file = read_files(schema.schema, schema.references)[0]
             first, *others = [".".join(filter(None, (file.package, one.name))) for one in file.message_type]
             if others:
@@ -202,6 +206,15 @@ def message_notices(statement: AnyStream) -> Iterator[str]:
                     f'the {side.word} of {kind} "{name}" is message "{first}", the first one of schema {side.schema_id}; '
                     f"{side.word}_schema_full_name chooses another one: {listed}"
                 )
+
+
+def _import_notices(statement: AnyStream, side: StreamSide, message: str, id_: int | None) -> Iterator[str]:
+    if id_ != side.schema_id:
+        kind, name = own_name(statement)
+        yield (
+            f'message "{message}" stands in schema {id_}, which schema {side.schema_id} imports: the {side.word}s of {kind} "{name}" '
+            f"are written with id {id_}"
+        )
 
 
 # DROP … DELETE TOPIC
