@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from headgate.plan.target_definitions import WrittenMaterialization
 from headgate.schema.encodings import Encoding, fields_of
 from headgate.schema.names import FieldNames
-from headgate.schema.types import Bigint, Record, Text, Timestamp, TimestampTz, Type
+from headgate.schema.types import Array, Bigint, Double, Map, Real, Record, Text, Timestamp, TimestampTz, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
 ConnectionRef: TypeAlias = int | str
@@ -243,6 +243,18 @@ AT = "hg_at"
 """The column of rows that tell where they come from: topic, partition, offset and timestamp of the record."""
 
 
+def holds_floats(type_: Type) -> bool:
+    match type_:
+        case Real() | Double():
+            return True
+        case Array(inner) | Map(inner):
+            return holds_floats(inner)
+        case Record(fields):
+            return any(holds_floats(field.type) for field in fields)
+        case _:
+            return False
+
+
 @dataclass(frozen=True, slots=True)
 class RecordEncoding:
     """How columns become the key or the value of a record.
@@ -276,6 +288,11 @@ class RecordEncoding:
         """The names of the columns in the schema."""
         renames = dict(self.renames)
         return tuple(renames.get((column,), column) for column in self.columns)
+
+    @property
+    def prints_numbers(self) -> bool:
+        """Whether binary numbers are in it as texts, which have other digits in other versions of Java."""
+        return self.encoding in ("JSON", "JSON SCHEMA", "DELIMITED") and holds_floats(self.record)
 
     @property
     def written(self) -> WrittenSchema | None:

@@ -68,6 +68,8 @@ def obstacles(
             yield f"its {side} is {written.encoding}, which real time does not write"
         elif written is not None and written.given:
             yield f"its {side} is written with a given schema, for which Python workers are needed"
+        elif written is not None and side == "key" and written.prints_numbers:
+            yield "its key has numbers of type real or double, whose texts Python workers write"
     if sink.on_error != "HALT":
         yield "rows that cannot be written are found batch by batch, which ON ERROR needs"
     yield from _clocks(catalog.get(sink.relation), chain)

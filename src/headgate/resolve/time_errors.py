@@ -35,7 +35,7 @@ class TimeFormatMissing(StreamError, code="PLN-0742"):
 
 
 class TimeFormatUnused(StreamError, code="PLN-0743"):
-    """timestamp_format stands beside a column that is no text."""
+    """The property timestamp_format stands beside a column that is no text."""
 
     column: str
     type: str
@@ -44,7 +44,7 @@ class TimeFormatUnused(StreamError, code="PLN-0743"):
 
 
 class InvalidTimeFormat(StreamError, code="PLN-0744"):
-    """timestamp_format is not a pattern by which texts can be read as times."""
+    """The property timestamp_format is not a pattern by which texts can be read as times."""
 
     format: str
     MESSAGE = 'timestamp_format of {kind} "{name}" is no pattern for times: {format}'

@@ -130,7 +130,7 @@ class _Side:
         self._name = name
         self._optional = optional
         self._side, self._row = _written(encoding, old_rows=old_rows)
-        self._writer = side_writer(self._side)
+        self._writer = side_writer(self._side) if name == "value" else key_writer(self._side)
 
     @property
     def can_reject(self) -> bool:
@@ -161,6 +161,12 @@ class _Side:
             entries = [F.lit(text) for pair in types.items() for text in pair]
             found = F.coalesce(F.try_element_at(F.create_map(*entries), path), found)
         return found
+
+
+def key_writer(side: RecordEncoding) -> SideWriter:
+    """The writer of keys. Those with texts of binary numbers are written by workers, as INSERT writes them: Java prints some numbers
+    with other digits in each version, and other bytes are another key."""
+    return GivenWriter(side) if side.prints_numbers else side_writer(side)
 
 
 def side_writer(side: RecordEncoding) -> SideWriter:

@@ -259,7 +259,7 @@ class KafkaTransactions(KafkaTarget):
         sink, code = self.sink, error.code()
         if code in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE):
             return RecordTooLarge(sink.topic, sink.name)
-        if code == KafkaError.INVALID_TIMESTAMP:
+        if code == KafkaError.INVALID_TIMESTAMP or (code == KafkaError.INVALID_RECORD and sink.time is not None):
             return RecordTimeRefused(sink.topic, sink.name)
         if code in _NOT_ALLOWED:
             return TransactionsNotAllowed(sink.name, self._transactional_id, self._progress.name, f"{error.str()}.")
