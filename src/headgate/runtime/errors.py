@@ -307,8 +307,8 @@ class RecordTimeRefused(RunError, code="RUN-0147"):
     sink: str
     MESSAGE = 'topic "{topic}" does not take the time of a record of "{sink}"'
     DETAIL = (
-        "message.timestamp.after.max.ms and message.timestamp.before.max.ms of the topic say how far from the present a time may "
-        "be. A compacted topic also refuses records without a key. Nothing of the batch is visible."
+        "The settings message.timestamp.after.max.ms and message.timestamp.before.max.ms of the topic say how far from the present "
+        "a time may be. A compacted topic also refuses records without a key. Nothing of the batch is visible."
     )
     HINT = "Raise these settings of the topic, then write ALTER STREAM (or TABLE) {sink} RESUME."
 
