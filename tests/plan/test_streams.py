@@ -365,3 +365,9 @@ def test_the_time_column_is_found_as_columns_are(planning: Planning, name: str) 
     found = made(planning).definition
     assert isinstance(found, CreateStream)
     assert known_time(found) == RecordTime("Ts", t.Bigint())
+
+
+def test_a_topic_must_keep_the_times_of_its_records(planning: Planning) -> None:
+    done = planning.change(TIMED.format(columns="ts bigint", name="ts", more=", retention_ms = 1000"))
+    (topic,) = [effect for effect in done.effects if isinstance(effect, CreateTopic)]
+    assert topic.config == (("retention.ms", "1000"), ("message.timestamp.type", "CreateTime"))

@@ -14,7 +14,7 @@ from headgate.schema import types as t
 from headgate.schema.names import Found, find
 from headgate.schema.render import print_type
 from headgate.sql.statement import Kind
-from headgate.sql.streams import AnyStream
+from headgate.sql.streams import AnyStream, StreamProperties
 from headgate.text.cursor import Identifier
 
 IsPattern: TypeAlias = Callable[[str], bool]
@@ -83,6 +83,12 @@ def _identifier(written: str) -> Identifier:
     if quote in ('"', "`") and len(written) > 1 and written.endswith(quote):
         return Identifier(written[1:-1].replace(quote * 2, quote), quoted=True)
     return Identifier(written)
+
+
+def topic_settings(given: StreamProperties) -> tuple[tuple[str, str], ...]:
+    """The settings of the topic that the properties name. A topic with the time of arrival would overwrite those of the records."""
+    retention = () if given.retention_ms is None else (("retention.ms", str(given.retention_ms)),)
+    return retention if given.timestamp is None else (*retention, ("message.timestamp.type", "CreateTime"))
 
 
 def time_notices(statement: AnyStream, time: RecordTime | None, *, by_task: bool) -> Iterator[str]:

@@ -16,7 +16,7 @@ from headgate.plan import plans
 from headgate.plan.definitions import ConnectionRef
 from headgate.plan.publish import given
 from headgate.plan.reading import stream_layout, written_sides
-from headgate.plan.record_times import stream_time, time_notices, written_columns
+from headgate.plan.record_times import stream_time, time_notices, topic_settings, written_columns
 from headgate.plan.source import SourcePlan, keep_column_ids, source_columns
 from headgate.plan.views import plan_replacement
 from headgate.resolve import stream_errors as errors
@@ -88,8 +88,8 @@ def effects(statement: AnyStream) -> tuple[plans.Effect, ...]:
     reads, given = statement.reads, statement.properties
     assert reads is not None
     topic, found = topic_name(reads.kafka), list[plans.Effect]()
-    if given.partitions is not None or given.replicas is not None or given.retention_ms is not None:
-        config = () if given.retention_ms is None else (("retention.ms", str(given.retention_ms)),)
+    config = topic_settings(given)
+    if given.partitions is not None or given.replicas is not None or config:
         found.append(plans.CreateTopic(kafka_server(reads.kafka), topic, given.partitions, given.replicas, config))
     for side in SIDES:
         format_ = format_of(reads.formats, side)

@@ -26,7 +26,7 @@ from headgate.plan.impact import with_schemas_to_register
 from headgate.plan.new_materialized_views import plan_materialized_view
 from headgate.plan.partition_by import partition_columns
 from headgate.plan.reading import ROWKEY, layout_of, stream_layout
-from headgate.plan.record_times import stream_time, time_notices
+from headgate.plan.record_times import stream_time, time_notices, topic_settings
 from headgate.plan.relations import named_types, query_relation, relations_read, resolved_query
 from headgate.plan.set_from import topic_notice
 from headgate.plan.sink import plan_new_sink, reused, single_schema, subjects
@@ -348,7 +348,6 @@ class _StreamPlanner:
     def _sink(self, statement: CreateStreamAs, view: Object, time: RecordTime | None) -> _Sink:
         catalog, given = self.catalog, statement.properties
         keys = tuple(c.name.name for c in statement.columns if c.role is not None)
-        config = None if given.retention_ms is None else (("retention.ms", str(given.retention_ms)),)
         made = CreateSink(
             statement.name,
             relation=ObjectName((Identifier(view.name, quoted=True),), view.id),
@@ -356,7 +355,7 @@ class _StreamPlanner:
                 connection_name(given.connection, "kafka"),
                 WriteOptions(
                     topic=topic_of(statement), topic_partition_count=given.partitions,
-                    topic_replication_factor=given.replicas, topic_config=config,
+                    topic_replication_factor=given.replicas, topic_config=topic_settings(given) or None,
                 ),
             ),
             formats=write_formats(statement, keys, self.context.answers.schemas),
