@@ -54,6 +54,8 @@ from headgate.text.cursor import Identifier
 log = logging.getLogger(__name__)
 
 QUARANTINE = "headgate_catalog.quarantine"
+TASKS = "headgate_catalog.tasks"
+REFRESH_TIMEOUT = 5.0  # seconds that a look at the tasks waits for the ends of their topics
 CHANGE_TIMEOUT = 15.0  # seconds that a statement waits for queries in real time that it has changed
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
@@ -258,7 +260,12 @@ class Engine:
             self.follower.follow(source.id, arrived)
         return bool(arrived)
 
+    def refresh_tasks(self) -> None:
+        self._controller.refresh(REFRESH_TIMEOUT)
+
     def _system_rows(self, catalog: Catalog, name: str, *, hidden: bool) -> SystemRows:
+        if name == TASKS:
+            self.refresh_tasks()
         relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
         rows = [tuple(row) for row in relation.read(catalog, self.store, hidden=hidden).rows]
         more = self._folder_rows(catalog) if name == QUARANTINE else None

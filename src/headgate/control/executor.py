@@ -37,6 +37,7 @@ from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.registry_formats import PendingId
 from headgate.sql.script import parse_script
+from headgate.sql.show import ShowObjects
 from headgate.sql.statement import Query, Statement
 
 TRIES = 5  # attempts to commit a statement while other clients change the catalog
@@ -67,6 +68,9 @@ class QueryRunner(Protocol):
 
     def replay(self, task: int, name: str) -> Replayed:
         """Send the quarantined records of a task through again."""
+
+    def refresh_tasks(self) -> None:
+        """Let the catalog know how far the tasks are behind now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +281,8 @@ class Executor:
             case plans.ReplayQuarantine(tasks):
                 yield from replayed(tasks, catalog, self._queries.replay)
             case plans.Show(statement, after):
+                if isinstance(statement, ShowObjects) and statement.what == "TASKS":
+                    self._queries.refresh_tasks()
                 yield from show(statement, apply(catalog, *after), path, self._store, self._connections.of(catalog))
                 yield Done(step.statement.words.split()[0])
             case plans.ChangeCatalog():
