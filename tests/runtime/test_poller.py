@@ -99,6 +99,25 @@ def test_a_topic_that_is_watched_no_more_is_not_asked_for(watching: Watching) ->
     assert cluster.requests[-1] == {"a"}
 
 
+def test_a_poller_outlives_a_failure_of_those_whom_it_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller, "FAILED_INTERVAL", 0.01)
+    cluster, heard = MemoryCluster(), queue.Queue[int]()
+
+    def fail_once(moved: Collection[Watched]) -> None:
+        heard.put(len(moved))
+        if heard.qsize() == 1:
+            raise ValueError("a task cannot compare positions")
+
+    pollers = Pollers(fail_once, lambda *_: None)
+    cluster.put("a")
+    pollers.watch(frozenset({Watched(cluster, "a")}))
+    while heard.qsize() < 1:
+        assert not threading.Event().wait(0.001)
+    cluster.put("a")
+    assert [heard.get(timeout=LONG), heard.get(timeout=LONG)] == [1, 1]
+    pollers.stop()
+
+
 def test_a_topic_that_is_gone_does_not_hide_the_others(watching: Watching) -> None:
     cluster = MemoryCluster()
     cluster.put("a")

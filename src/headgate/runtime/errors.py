@@ -313,6 +313,20 @@ class RecordTimeRefused(RunError, code="RUN-0147"):
     HINT = "Raise these settings of the topic, then write ALTER STREAM (or TABLE) {sink} RESUME."
 
 
+class OutputIndivisible(RunError, code="RUN-0148"):
+    """A sink that delivers exactly once has more output than fits the engine's memory, and no smaller batch is possible."""
+
+    sink: str
+    MESSAGE = 'the rows of sink "{sink}" are too many to write in one transaction, and no smaller batch is possible'
+    DETAIL = (
+        "They come from one record, from a batch of a materialized view, or from the keys of a query that was replaced."
+    )
+    HINT = (
+        "Raise spark.driver.maxResultSize in the table [spark.settings] of headgate.toml, or drop the sink and create it with "
+        "DELIVERY = 'at least once'."
+    )
+
+
 class TaskFailed(RunError, code="RUN-0201"):
     """A task ended with an error that Headgate does not know."""
 

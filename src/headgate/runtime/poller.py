@@ -89,7 +89,11 @@ class Poller:
             self._wake.clear()
             with self._answered:
                 self._begun += 1
-            interval = self._next_interval(interval)
+            try:
+                interval = self._next_interval(interval)
+            except Exception:  # without it no task of the cluster would ever hear of new records again
+                log.exception("what a poller tells failed, and it goes on")
+                interval = FAILED_INTERVAL
             with self._answered:
                 self._last_answered, self._is_lost = self._begun, interval == FAILED_INTERVAL
                 self._answered.notify_all()

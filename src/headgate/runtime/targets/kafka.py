@@ -6,7 +6,7 @@ has handed to its producer expires before another engine may begin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Literal
 
@@ -198,24 +198,30 @@ class KafkaTarget:
         return {**self.cluster.spark(), **WRITER, **codec}
 
     def contents(self, session: SparkSession) -> Upsert:
-        """The last value of every key, as bytes, and its partition. Keys that were deleted are not in it."""
+        """The last value of every key, as bytes, with its headers if the sink writes some, and its partition. Keys that were
+        deleted are not in it."""
+        values = ["value", *([] if self.sink.headers is None else ["headers"])]
         reader = session.read.format("kafka").options(**self.cluster.spark(), **READER)
-        records = reader.option("subscribe", self.sink.topic).load().where("key IS NOT NULL")
-        if self.sink.time is not None:  # the times of a partition's records are in any order
-            records = records.groupBy("key", "partition").agg(
-                F.max_by("value", "offset").alias("value"), F.max("timestamp").alias("timestamp"), F.max("offset").alias("offset")
-            )  # fmt: skip
-        order = F.struct("timestamp", "partition", "offset")
-        last = records.groupBy("key").agg(
-            F.max_by("value", order).alias("value"), F.max_by("partition", order).alias("partition")
-        )
-        return Upsert(last.where("value IS NOT NULL"), ("key",))
+        reader = reader.option("includeHeaders", str("headers" in values).lower())
+        return Upsert(last_of_keys(reader.option("subscribe", self.sink.topic).load(), values), ("key",))
 
     def explain(self, error: BaseException) -> BaseException:
         return RecordTooLarge(self.sink.topic, self.sink.name) if record_is_too_large(error) else error
 
     def close(self) -> None:
         """Producers belong to Spark."""
+
+
+def last_of_keys(records: DataFrame, values: Sequence[str]) -> DataFrame:
+    """The last record of every key that is not deleted: key, partition and some values. Offsets order within a partition, and
+    times only between partitions: the clock of a producer may go back, or be another machine's."""
+    last = F.max_by(F.struct("timestamp", *values), "offset").alias("last")
+    of_partition = records.where("key IS NOT NULL").groupBy("key", "partition").agg(last)
+    order = F.struct(F.col("last.timestamp"), F.col("partition"))
+    found = of_partition.groupBy("key").agg(
+        F.max_by("last", order).alias("last"), F.max_by("partition", order).alias("partition")
+    )
+    return found.select("key", "partition", *[f"last.{name}" for name in values]).where("value IS NOT NULL")
 
 
 def compute_before_write(records: DataFrame, most: int, *, in_one_part: bool = False) -> DataFrame:
