@@ -22,6 +22,7 @@ from headgate.runtime.ports import NOTHING_REJECTED, ManyRejected, Rejected
 from headgate.runtime.quarantine import QuarantineFiles, quarantined
 from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget
 from headgate.runtime.views.log_input import LogInput
+from headgate.schema.render import spark_identifier
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class TargetRejects(ABC):
         """The records among these, accepted by their source, that give a row which the target does not take: topic, partition, offset,
         time, schema id, path, expected type, reason, and no bytes."""
         rows, problem = self.problems(self._rows(session, records))
-        found = rows.select(f"{AT}.*", problem.alias("hg_problem")).where("hg_problem IS NOT NULL")
+        found = rows.select(f"{spark_identifier(AT)}.*", problem.alias("hg_problem")).where("hg_problem IS NOT NULL")
         place = ("topic", "partition", "offset", "unix_micros(timestamp) AS time")
         return session.sql(FIRST, unfit=found.selectExpr(*place, "hg_problem.*", NO_BYTES))
 

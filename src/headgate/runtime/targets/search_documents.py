@@ -13,11 +13,11 @@ from headgate.plan.target_definitions import Fields, IndexDefinition, TargetFiel
 from headgate.runtime.formats.json_text import json_object, json_text
 from headgate.runtime.formats.write_checks import Place, Problem, field_checks, json_rule
 from headgate.runtime.target_rows import FieldColumns, Leaf, leaves_of, value_at
-from headgate.schema.names import ROOT, field_path
+from headgate.schema.names import ROOT, field_path, internal_name
 from headgate.schema.render import print_type, spark_identifier
 from headgate.schema.types import Date, Enum, Field, Json, Text, Timestamp, TimestampTz, Type, Uuid, plain
 
-ID, DOCUMENT, PROBLEM = "hg_id", "hg_document", "hg_problem"
+ID, DOCUMENT, PROBLEM = internal_name("id"), internal_name("document"), internal_name("problem")
 LONGEST_ID = 512  # bytes; one longer `_id` fails the whole bulk
 TOO_LONG = f"the _id of the document would be longer than {LONGEST_ID} bytes"
 NOT_AN_OBJECT = "an index holds json only if it is an object"

@@ -23,11 +23,11 @@ from headgate.runtime.formats.json_text import json_object
 from headgate.runtime.target_rows import FieldColumns, Leaf, finite_problems, value_at
 from headgate.schema import types as t
 from headgate.schema.formats.postgres import to_postgres
-from headgate.schema.names import ROOT, field_path
+from headgate.schema.names import ROOT, field_path, internal_name
 from headgate.schema.render import print_type, spark_identifier
 from headgate.schema.types import Array, plain
 
-OP, HASH, ROW = "hg_op", "hg_hash", "hg_row"
+OP, HASH, ROW = internal_name("op"), internal_name("hash"), internal_name("row")
 WRITE, DELETE, BAD, NOTHING, CHANGED = range(5)
 """What a staged row means: write it, delete its key, leave it out because it does not fit, ignore it, or delete its key unless it is
 among the others."""

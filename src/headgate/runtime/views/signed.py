@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, functions as F
 
 from headgate.schema.render import spark_identifier
+from headgate.sql.query import incremental
 
-WEIGHT = "hg_weight"
+WEIGHT = incremental.WEIGHT.name
 
 
 def each_once(signed: DataFrame) -> DataFrame:

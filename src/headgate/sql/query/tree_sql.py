@@ -136,6 +136,7 @@ def marked_sql(
     conditions are evaluated on the source's own columns, before anything is computed: Spark does the same with filters, so
     that a value which cannot be computed does not matter where a filter above leaves its row out.
     """
+    mark = spark_identifier(mark)
     plain: Mapping[str, str] = {name: name for name in columns}
     rows = f"SELECT * FROM {source}"
     for tree, names in views:
