@@ -60,7 +60,7 @@ def test_every_type_is_staged_in_a_form_that_the_copy_takes(session: SparkSessio
 def test_marked_rows_are_written_or_deleted_and_bad_ones_keep_their_key(session: SparkSession) -> None:
     rows = session.createDataFrame(
         [("a", 1.0, True), ("b", 1.5, True), ("c", 1.5, False), (None, 1.0, False), (None, 1.0, True)],
-        f"k string, v double, {PRESENT} boolean",
+        f"k string, v double, `{PRESENT}` boolean",
     ).coalesce(1)
     made = TableRows(table("t", field("k", t.Text(), key=True), field("v", t.Bigint(), t.Double())))
     found = [(row["k"], row["v"], row[OP]) for row in arrow_rows(made.frame(rows, marked=True)).to_pylist()]

@@ -43,6 +43,10 @@ def internal_name(name: str) -> str:
     return _INTERNAL + name
 
 
+WEIGHT = internal_name("weight")
+"""The column of a signed bag: positive for rows that came, negative for rows that went."""
+
+
 def is_internal(name: str) -> bool:
     """Whether a name is kept for columns beside those of a relation. Some parts of Spark and Delta do not see the case of names."""
     return name.lower().startswith(_INTERNAL)

@@ -273,7 +273,7 @@ class SearchTarget:
     def contents(self, session: SparkSession) -> Upsert:
         """The `_id` and the JSON text of every document."""
         hits = [(hit.id, dumps(dict(hit.source))) for hit in self._client.documents(self.index.refreshed())]
-        return Upsert(session.createDataFrame(hits, f"{ID} string, {DOCUMENT} string"), (ID,))
+        return Upsert(session.createDataFrame(hits, f"`{ID}` string, `{DOCUMENT}` string"), (ID,))
 
     def ids(self, session: SparkSession) -> DataFrame:
         """The `_id` of every document, which the driver holds."""

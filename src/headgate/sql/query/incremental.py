@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.schema import types as t
-from headgate.schema.names import internal_name
+from headgate.schema import names, types as t
 from headgate.schema.render import spark_identifier
 from headgate.sql.query import tree as n
 from headgate.sql.query.tree_sql import quoted
 
 # The columns of a query are numbered from 1, so that a number below makes a column that no query has.
-WEIGHT = n.Ref(internal_name("weight"), 0)
+WEIGHT = n.Ref(names.WEIGHT, 0)
 
 
 @dataclass(frozen=True, slots=True)
