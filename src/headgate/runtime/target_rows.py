@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 from headgate.plan.target_definitions import Fields, TargetField, ValuePath
 from headgate.runtime.checked_casts import checked_cast
 from headgate.runtime.formats.json_text import json_text
-from headgate.runtime.formats.write_checks import field_checks, finite_rule
+from headgate.runtime.formats.write_checks import document_rule, field_checks
 from headgate.runtime.json_fields import MISSING, PROBLEM, JsonField, json_fields
 from headgate.schema import types as t
 from headgate.schema.formats.postgres import to_postgres
@@ -180,15 +180,16 @@ def _typed(leaf: Leaf) -> tuple[Column, list[Column]]:
     if cast.fits is not None:
         wrong = value.isNotNull() & ~F.coalesce(cast.fits, F.lit(False))
         found.append(F.when(wrong, _problem(path, expected, cast.reason)))
-    if leaf.is_json and not isinstance(leaf.field.type, t.Json):
-        found += finite_problems(cast.value, leaf.field.type, steps)
+    if leaf.is_json:
+        is_made = isinstance(leaf.field.type, t.Json)
+        found += document_problems(*((value, leaf.field.source) if is_made else (cast.value, leaf.field.type)), steps)
     return made, found
 
 
-def finite_problems(value: Column, type_: t.Type, steps: Sequence[str]) -> list[Column]:
-    """What keeps a value from being JSON: Spark would write a number that is not finite as a text."""
+def document_problems(value: Column, type_: t.Type, steps: Sequence[str]) -> list[Column]:
+    """What keeps a value from being JSON."""
     at = _printed(steps)
-    checks = field_checks(t.Field("v", type_), finite_rule)
+    checks = field_checks(t.Field("v", type_), document_rule)
     expected = print_type(t.plain(type_))
     return [
         F.when(one.fails(value), _problem(F.lit(at + one.path.removeprefix("$.v")), expected, one.reason))
