@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.plan.definitions import RecordEncoding, RecordTime, SinkDefinition
+from headgate.plan.definitions import PRESENT, RecordEncoding, RecordTime, SinkDefinition
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.ports import Append, Upsert
 from headgate.runtime.record_times import NO_TIME, NULL, TOO_EARLY, SparkTimes, times_of
@@ -113,7 +113,7 @@ def test_rows_without_a_time_are_left_out_and_their_keys_are_not_deleted(session
     assert [(row["key"], row["value"], row["timestamp"]) for row in made] == [
         (b'{"k":1}', b'{"v":10}', 10), (b'{"k":3}', None, None),
     ]  # fmt: skip
-    marked = rows.selectExpr("*", "k = 1 AS hg_present")
+    marked = rows.selectExpr("*", f"k = 1 AS `{PRESENT}`")
     made = target.records(Upsert(marked, ("k",), marked=True), 2).orderBy("key").collect()
     assert [(row["value"], row["timestamp"]) for row in made] == [(b'{"v":10}', 10), (None, None)]
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from headgate.plan.target_definitions import WrittenMaterialization
 from headgate.schema.encodings import Encoding, fields_of
-from headgate.schema.names import FieldNames
+from headgate.schema.names import FieldNames, internal_name
 from headgate.schema.types import Array, Bigint, Double, Map, Real, Record, Text, Timestamp, TimestampTz, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
@@ -233,13 +233,13 @@ class DefinitionName:
         return f"{self.keys}/{self.rows}"
 
 
-PRESENT = "hg_present"
+PRESENT = internal_name("present")
 """The column of marked rows: whether the key has a row now. Otherwise it is deleted."""
 
-OLD = "hg_before"
+OLD = internal_name("before")
 """The column of change events with the row before the change; NULL for a row that came."""
 
-AT = "hg_at"
+AT = internal_name("at")
 """The column of rows that tell where they come from: topic, partition, offset and timestamp of the record."""
 
 
