@@ -15,13 +15,14 @@ import re
 import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 
 from headgate.errors import HeadgateError, Span
@@ -73,20 +74,25 @@ class Normalised:
 
     text: str
     types: tuple[Type, ...]  # placeholder number -> type
-    breaks: tuple[tuple[int, int], ...]  # (offset here, offset in the original), ascending
+    breaks: Mapping[int, int]  # offset here -> offset in the original, for the start of every piece, ascending
     length: int  # of the original
     type_spans: tuple[Span, ...] = ()  # of the types, in the original
 
     def original(self, offset: int) -> int:
         """The offset in the text as it was written."""
-        after = bisect_right(self.breaks, (offset, 1 << 60))
-        here, there = self.breaks[after - 1]
+        known = self.breaks.get(offset)
+        if known is not None:
+            return known
+        starts = list(self.breaks)
+        after = bisect_right(starts, offset)
+        here, there = starts[after - 1], self.breaks[starts[after - 1]]
         # What replaces a token may be longer than the token was.
-        end = self.breaks[after][1] if after < len(self.breaks) else self.length
+        end = self.breaks[starts[after]] if after < len(starts) else self.length
         return max(there, min(there + offset - here, end))
 
     def span(self, start: int, end: int) -> Span:
-        return Span(self.original(start), max(self.original(start) + 1, self.original(end)))
+        first = self.original(start)
+        return Span(first, max(first + 1, self.original(end)))
 
 
 def normalise(text: str) -> Normalised:
@@ -102,7 +108,7 @@ class _Normaliser:
         self.tokens = tokenize(text)
         self.parts: list[str] = []
         self.length = 0
-        self.breaks: list[tuple[int, int]] = [(0, 0)]
+        self.breaks = {0: 0}
         self.types: list[Type] = []
         self.type_spans: list[Span] = []
         self.open: list[bool] = []  # for every open parenthesis: whether it is that of a CAST
@@ -119,21 +125,21 @@ class _Normaliser:
             if type_follows:
                 at, index = self._type(index)
         self._copy(at, len(self.text))
-        breaks, spans = tuple(self.breaks), tuple(self.type_spans)
-        return Normalised("".join(self.parts), tuple(self.types), breaks, len(self.text), spans)
+        text, types, spans = "".join(self.parts), tuple(self.types), tuple(self.type_spans)
+        return Normalised(text, types, self.breaks, len(self.text), spans)
 
     def _token(self, token: Token, index: int) -> tuple[str, bool]:
         """How the token is written, and whether a type follows it."""
         match token.kind:
+            case TokenKind.WORD:
+                return self._word(token, index)
+            case TokenKind.SYMBOL:
+                return self._symbol(token, index)
             case TokenKind.QUOTED:
                 mark = FUNCTION_MARK if self.tokens[index + 1].word == "(" else ""
                 return '"' + mark + token.value.replace('"', '""') + '"', False
             case TokenKind.STRING:
                 return "'" + token.value.replace("'", "''") + "'", False
-            case TokenKind.WORD:
-                return self._word(token, index)
-            case TokenKind.SYMBOL:
-                return self._symbol(token, index)
             case _:
                 return token.value, False
 
@@ -203,15 +209,18 @@ class _Normaliser:
     def _copy(self, start: int, end: int) -> None:
         """Copy what is between two tokens. Comments become blanks, because sqlglot reads some of them as hints."""
         if start < end:
-            self._put(_NOT_BLANK.sub(" ", self.text[start:end]), start)
+            between = self.text[start:end]
+            self._put(between if between == " " else _NOT_BLANK.sub(" ", between), start)
 
     def _put(self, written: str, original: int) -> None:
         if written:
-            self.breaks.append((self.length, original))
+            self.breaks[self.length] = original
             self.parts.append(written)
             self.length += len(written)
 
 
+# Made once, because sqlglot makes a new one whenever it is given a name.
+_POSTGRES, SPARK = Dialect.get_or_raise("postgres"), Dialect.get_or_raise("spark")
 # sqlglot reads statements too. Only queries are wanted here.
 _STARTS = re.compile(r"\s*(?:\(\s*)*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
 
@@ -221,7 +230,7 @@ def parse(normalised: Normalised) -> exp.Expr:
     if not _STARTS.match(normalised.text):
         raise MalformedQuery("it begins with no SELECT, VALUES or WITH")
     try:
-        tree = sqlglot.parse_one(normalised.text, read="postgres")
+        tree = sqlglot.parse_one(normalised.text, read=_POSTGRES)
     except ParseError as error:
         raise _malformed(error, normalised) from None
     except TokenError as error:
@@ -229,6 +238,18 @@ def parse(normalised: Normalised) -> exp.Expr:
     if not isinstance(tree, exp.Query | exp.Values):
         raise MalformedQuery("it is no SELECT, VALUES or WITH")
     return tree
+
+
+def every_node(tree: exp.Expr) -> list[exp.Expr]:
+    """All nodes of a tree, each before what is below it: those of `walk`, which takes three times as long."""
+    found = [tree]
+    for node in found:  # it grows on the way
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                found.append(value)
+            elif isinstance(value, list):
+                found.extend(each for each in value if isinstance(each, exp.Expr))
+    return found
 
 
 def _malformed(error: ParseError, normalised: Normalised) -> HeadgateError:
@@ -256,7 +277,7 @@ def _reason(first: dict[str, object], highlight: str) -> str:
 
 FRAMES = 60_000  # calls inside calls; a level of parentheses takes about 20
 STACK = 512 * 1024 * 1024  # address space only; pages are touched as the stack grows
-_SHALLOW = 40  # levels that fit into an ordinary stack, even if the caller has used much of it
+SHALLOW = 40  # levels that fit into an ordinary stack, even if the caller has used much of it
 
 Result = TypeVar("Result")
 # The stack size and the recursion limit are settings of the whole process.
@@ -270,7 +291,7 @@ def with_room(depth: int, work: Callable[[], Result]) -> Result:
     higher recursion limit alone, a long chain of operators overflows the 1 MB stack of an ordinary thread on some
     systems and kills the process.
     """
-    if depth <= _SHALLOW:
+    if depth <= SHALLOW:
         try:
             return work()
         except RecursionError:

@@ -6,9 +6,13 @@ Every rule is checked against Spark's own analysis in `tests/sql/query/test_agre
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from headgate.schema import types as t
+
+if TYPE_CHECKING:
+    from headgate.sql.query.scope import Column
 
 MIN_SCALE_KEPT = 6  # Spark gives up scale for digits before the point, but keeps so much of it
 
@@ -24,6 +28,7 @@ class Typed:
     literal: int | None = None  # value of an integer literal, which counts with its own number of digits
     interval: bool = False  # a span of time, which is no type of a column
     doc: str | None = None  # of the field of a record that the expression takes
+    column: Column | None = field(default=None, compare=False)  # that the expression passes on unchanged
 
 
 UNKNOWN = Typed(None)
