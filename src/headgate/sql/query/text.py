@@ -15,7 +15,7 @@ import re
 import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -74,21 +74,17 @@ class Normalised:
 
     text: str
     types: tuple[Type, ...]  # placeholder number -> type
-    breaks: Mapping[int, int]  # offset here -> offset in the original, for the start of every piece, ascending
+    breaks: tuple[tuple[int, ...], tuple[int, ...]]  # offsets here, and those in the original: where pieces begin, ascending
     length: int  # of the original
     type_spans: tuple[Span, ...] = ()  # of the types, in the original
 
     def original(self, offset: int) -> int:
         """The offset in the text as it was written."""
-        known = self.breaks.get(offset)
-        if known is not None:
-            return known
-        starts = list(self.breaks)
-        after = bisect_right(starts, offset)
-        here, there = starts[after - 1], self.breaks[starts[after - 1]]
-        # What replaces a token may be longer than the token was.
-        end = self.breaks[starts[after]] if after < len(starts) else self.length
-        return max(there, min(there + offset - here, end))
+        here, there = self.breaks
+        after = bisect_right(here, offset)
+        end = there[after] if after < len(there) else self.length
+        found = there[after - 1] + offset - here[after - 1]
+        return found if found < end else end  # what replaces a token may be longer than the token was
 
     def span(self, start: int, end: int) -> Span:
         first = self.original(start)
@@ -101,32 +97,38 @@ def normalise(text: str) -> Normalised:
 
 
 class _Normaliser:
-    """Writes the new text token by token and records where each piece came from."""
+    """Writes the new text piece by piece and records where each piece came from. What stays as it is between two tokens that
+    change is one piece."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokenize(text)
         self.parts: list[str] = []
         self.length = 0
-        self.breaks = {0: 0}
+        self.here, self.there = [0], [0]
+        self.copied = 0  # up to where the text has been written
         self.types: list[Type] = []
         self.type_spans: list[Span] = []
         self.open: list[bool] = []  # for every open parenthesis: whether it is that of a CAST
 
     def run(self) -> Normalised:
         at, index = 0, 0
-        while self.tokens[index].kind is not TokenKind.END:
+        while True:
             token = self.tokens[index]
-            self._copy(at, token.start)
-            at = token.end
+            # One character is a blank. A comment becomes blanks, because sqlglot reads some comments as hints.
+            if token.start - at > 1 and (between := self.text[at : token.start]).strip(" \n"):
+                self._replace(at, token.start, _NOT_BLANK.sub(" ", between))
+            if token.kind is TokenKind.END:
+                break
             written, type_follows = self._token(token, index)
-            self._put(written, token.start)
-            index += 1
+            if written != self.text[token.start : token.end]:
+                self._replace(token.start, token.end, written)
+            at, index = token.end, index + 1
             if type_follows:
                 at, index = self._type(index)
-        self._copy(at, len(self.text))
+        self._copy(len(self.text))
         text, types, spans = "".join(self.parts), tuple(self.types), tuple(self.type_spans)
-        return Normalised(text, types, self.breaks, len(self.text), spans)
+        return Normalised(text, types, (tuple(self.here), tuple(self.there)), len(self.text), spans)
 
     def _token(self, token: Token, index: int) -> tuple[str, bool]:
         """How the token is written, and whether a type follows it."""
@@ -201,20 +203,26 @@ class _Normaliser:
         start = cursor.token.start
         type_ = read_type(cursor)
         span = cursor.span_from(start)
-        self._put(f" {TYPE_MARK}{len(self.types)} ", before)
+        self._replace(before, span.end, f" {TYPE_MARK}{len(self.types)} ")
         self.types.append(type_)
         self.type_spans.append(span)
         return span.end, cursor.index
 
-    def _copy(self, start: int, end: int) -> None:
-        """Copy what is between two tokens. Comments become blanks, because sqlglot reads some of them as hints."""
-        if start < end:
-            between = self.text[start:end]
-            self._put(between if between == " " else _NOT_BLANK.sub(" ", between), start)
+    def _replace(self, start: int, end: int, written: str) -> None:
+        """Write a piece in place of a part of the text, after what is before it."""
+        self._copy(start)
+        self._put(written, start)
+        self.copied = end
+
+    def _copy(self, end: int) -> None:
+        """Copy the text that has not been written yet."""
+        if self.copied < end:
+            self._put(self.text[self.copied : end], self.copied)
 
     def _put(self, written: str, original: int) -> None:
         if written:
-            self.breaks[self.length] = original
+            self.here.append(self.length)
+            self.there.append(original)
             self.parts.append(written)
             self.length += len(written)
 

@@ -62,17 +62,20 @@ class WrittenExpression:
 
 
 def mark_written(nodes: Sequence[exp.Expr], normalised: Normalised) -> None:
-    """Note at every node the span of the names, literals, functions and types below it. A node comes before those below it."""
-    spans: dict[int, Span] = {}
+    """Note at every node but names the span of the names, literals, functions and types below it. In ``nodes`` a node comes
+    before those below it."""
+    spans: dict[int, tuple[int, int]] = {}
     # From the leaves up, so that the span of a node is complete when the node is visited.
     for node in reversed(nodes):
         span = spans.get(id(node))
         if isinstance(node, _WITH_POSITION) and (own := _own_span(node, normalised)) is not None:
             span = own if span is None else _joined(span, own)
         if span is not None:
-            node.meta[_WRITTEN] = span
+            if not isinstance(node, exp.Identifier):
+                node.meta[_WRITTEN] = Span(*span)
             above = id(node.parent)
-            spans[above] = _joined(spans[above], span) if above in spans else span
+            other = spans.get(above)
+            spans[above] = span if other is None else _joined(other, span)
 
 
 def pass_mark(before: exp.Expr, after: exp.Expr) -> None:
@@ -81,7 +84,7 @@ def pass_mark(before: exp.Expr, after: exp.Expr) -> None:
         after.meta.setdefault(_WRITTEN, before.meta[_WRITTEN])
 
 
-def _own_span(node: exp.Expr, normalised: Normalised) -> Span | None:
+def _own_span(node: exp.Expr, normalised: Normalised) -> tuple[int, int] | None:
     """Where a name, a function or a literal was written. A mark that stands for a type has the span of the type."""
     meta = node.meta
     if "start" not in meta:
@@ -89,13 +92,16 @@ def _own_span(node: exp.Expr, normalised: Normalised) -> Span | None:
     if isinstance(node, exp.Identifier) and node.this.startswith(TYPE_MARK):
         number = node.this.removeprefix(TYPE_MARK)
         if number.isdigit():
-            return normalised.type_spans[int(number)]
-    return normalised.span(meta["start"], meta["end"] + 1)
+            type_span = normalised.type_spans[int(number)]
+            return type_span.start, type_span.end
+    start = normalised.original(meta["start"])
+    return start, max(start + 1, normalised.original(meta["end"] + 1))
 
 
-def _joined(one: Span, other: Span) -> Span:
+def _joined(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     """The smallest span that contains both."""
-    return Span(min(one.start, other.start), max(one.end, other.end))
+    (start, end), (other_start, other_end) = one, other
+    return start if start < other_start else other_start, end if end > other_end else other_end
 
 
 def written_expressions(tree: exp.Expr, sql: str, text: str, columns: int) -> tuple[WrittenExpression, ...]:
