@@ -19,7 +19,7 @@ from headgate.sql.errors import UnsupportedQuery, WrongColumnCount
 from headgate.sql.query import calls, casts, operators, scope as names
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import Ref
-from headgate.sql.query.types import NULL, UNKNOWN, Typed
+from headgate.sql.query.types import NULL, UNKNOWN, Typed, field_of
 from headgate.text.cursor import Identifier
 
 Subquery = Callable[[exp.Expr, names.Scope], tuple[names.Column, ...]]
@@ -104,7 +104,7 @@ def _column(visitor: Expressions, node: exp.Column, scope: names.Scope) -> Typed
     if isinstance(replaced, exp.Column):  # for errors that are found later
         replaced.this.meta.update(written[-1].meta)
     for part in fields:
-        field, typed = names.field_of(part, typed)
+        field, typed = field_of(part, typed)
         replaced = exp.Dot(this=replaced, expression=names.identifier(field))
     node.replace(replaced)
     return typed
@@ -116,7 +116,7 @@ def _dot(visitor: Expressions, node: exp.Dot, scope: names.Scope) -> Typed:
     if not isinstance(node.expression, exp.Identifier):
         raise UnsupportedQuery("a call after a dot")
     try:
-        field, typed = names.field_of(names.name_part(node.expression), owner)
+        field, typed = field_of(names.name_part(node.expression), owner)
     except HeadgateError as error:
         raise error.at(visitor.span(node.expression)) from None
     node.set("expression", names.identifier(field))

@@ -15,8 +15,7 @@ from sqlglot import exp
 
 from headgate.errors import HeadgateError, Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
-from headgate.schema.render import print_type
-from headgate.schema.types import Field, Named, Record, Type
+from headgate.schema.types import Named, Type
 from headgate.sql import errors
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import NO_ROWS, ColumnRef, Node, Ref, RelationName
@@ -101,18 +100,23 @@ class AnalysedQuery:
 
     columns: tuple[Column, ...]
     relations: tuple[RelationName, ...]
-    spark_sql: str
     row_by_row: bool
     references: tuple[RelationReference, ...] = ()
     types: tuple[TypeReference, ...] = ()
     limit: int | None = None
+    print_sql: Callable[[], str] = field(default=str, compare=False, repr=False)
     build_tree: Callable[[], Node] = field(default=lambda: NO_ROWS, compare=False, repr=False)
     find_written: Callable[[], tuple[WrittenExpression, ...]] = field(default=tuple, compare=False, repr=False)
     analyse_pinned: Callable[[], AnalysedQuery] | None = field(default=None, compare=False, repr=False)
 
     @property
+    def spark_sql(self) -> str:
+        """Printed when it is first asked for, because most analyses only need the columns."""
+        return self.print_sql()
+
+    @property
     def tree(self) -> Node:
-        """Built when it is first asked for, because most analyses only need the columns."""
+        """Built when it is first asked for, as the Spark SQL."""
         return self.build_tree()
 
     @property
@@ -426,36 +430,6 @@ def written_span(visitor: Visitor, parts: Sequence[exp.Expr]) -> Span | None:
     spans = [visitor.span(part) for part in parts]
     first, last = spans[0], spans[-1]
     return Span(first.start, last.end) if first is not None and last is not None else None
-
-
-def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
-    """The exact name and the type of a field of a record."""
-    if owner.type is None:
-        return part.name, UNKNOWN
-    if not isinstance(owner.type, Record):
-        raise errors.NotARecord(part.name, print_type(owner.type))
-    if (field := owner.type.field(part.name)) is not None:
-        return field.name, _of_field(field, owner)
-    names = [field.name for field in owner.type.fields]
-    match find(part.name, part.quoted, names):
-        case Found(exact):
-            field = owner.type.field(exact)
-            assert field is not None
-            return exact, _of_field(field, owner)
-        case Ambiguous(candidates):
-            raise errors.UnknownField(part.name, "the record", candidates)
-    raise errors.UnknownField(part.name, "the record", similar_names(part.name, names))
-
-
-def fields_of(owner: Typed) -> list[tuple[str, Typed]]:
-    """The names and types of all fields of a record."""
-    assert isinstance(owner.type, Record)
-    return [(field.name, _of_field(field, owner)) for field in owner.type.fields]
-
-
-def _of_field(field: Field, owner: Typed) -> Typed:
-    """A field of a record. It is nullable if the record is, because a NULL record has NULL fields."""
-    return Typed(field.type, field.nullable or owner.nullable, doc=field.doc)
 
 
 def all_columns(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from threading import RLock
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -28,10 +29,11 @@ from headgate.sql.query.refused import refuse_foreign_parts
 from headgate.sql.query.text import SHALLOW, Normalised, every_node, normalise, on_big_stack, parse, with_room
 from headgate.sql.query.tree import Node, RelationName
 from headgate.sql.query.tree_builder import TreeBuilder
-from headgate.sql.query.types import Typed, common
+from headgate.sql.query.types import Typed, common, fields_of
 from headgate.text.cursor import Identifier
 
 Projection = tuple[exp.Expr, tuple[q.Column, ...]]
+Made = TypeVar("Made")
 
 
 def analyse(
@@ -41,6 +43,20 @@ def analyse(
     it reads the time of `now()` from a relation."""
     normalised = normalise(text)
     return with_room(_depth(normalised.text), lambda: _Analyser(text, normalised, find_relation, resolve).run(pinned))
+
+
+def _once(lock: RLock, make: Callable[[], Made]) -> Callable[[], Made]:
+    """Make something when it is first asked for, and keep it. Threads that share an analysis wait for each other, because
+    they work on one tree."""
+    made: list[Made] = []
+
+    def ask() -> Made:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return ask
 
 
 def _depth(text: str) -> int:
@@ -74,7 +90,7 @@ class _Analyser:
         self.common_tables = 0
 
     def run(self, pinned: bool) -> q.AnalysedQuery:
-        """Analyse the whole query. The relational tree is built later, only if somebody needs it."""
+        """Analyse the whole query. The Spark SQL and the relational tree are made later, only if somebody needs them."""
         tree = parse(self.normalised)
         nodes = every_node(tree)
         refuse_foreign_parts(nodes)
@@ -88,32 +104,29 @@ class _Analyser:
         if pinned:
             pin_time(tree)
         builder = TreeBuilder(self.expressions.span, self.expressions.ref)
-        spark_sql = written.spark_text(tree)
+        depth, lock = _depth(self.normalised.text), RLock()
 
-        @cache
         def find_written() -> tuple[written.WrittenExpression, ...]:
-            depth = _depth(self.normalised.text)
-            return with_room(depth, lambda: written.written_expressions(tree, spark_sql, self.text, len(columns)))
+            sql = print_sql()
+            return with_room(depth, lambda: written.written_expressions(tree, sql, self.text, len(columns)))
 
-        @cache
         def build_tree() -> Node:
-            find_written()  # before the builder takes the tree apart
+            find_written_once()  # before the builder takes the tree apart
             return on_big_stack(lambda: builder.query(tree))
 
-        @cache
-        def analyse_pinned() -> q.AnalysedQuery:
-            return analyse(self.text, self.find_relation, self.resolve, pinned=True)
-
+        print_sql = _once(lock, lambda: with_room(depth, lambda: written.spark_text(tree)))
+        find_written_once = _once(lock, find_written)
+        analyse_pinned = _once(lock, lambda: analyse(self.text, self.find_relation, self.resolve, pinned=True))
         return q.AnalysedQuery(
             columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
             relations=tuple(dict.fromkeys(relations)),
-            spark_sql=spark_sql,
             row_by_row=len(relations) == 1 and not self.expressions.stateful,
             references=tuple(m for _, m in sorted(self.expressions.references.items())),
             types=tuple(map(q.TypeReference, self.normalised.type_spans, self.normalised.types)),
             limit=_limit(tree),
-            build_tree=build_tree,
-            find_written=find_written,
+            print_sql=print_sql,
+            build_tree=_once(lock, build_tree),
+            find_written=find_written_once,
             analyse_pinned=analyse_pinned if reads_clock and not pinned else None,
         )
 
@@ -265,7 +278,7 @@ class _Analyser:
         if not isinstance(typed.type, Record):
             raise errors.UnsupportedQuery("x.* of what is no record")
         chosen: list[Projection] = []
-        for name, inner in q.fields_of(typed):
+        for name, inner in fields_of(typed, typed.type):
             dot = exp.Dot(this=holder.this.copy(), expression=q.identifier(name))
             chosen.append((_aliased_as(dot, name), (q.Column(name, inner.type, inner.nullable, inner.doc),)))
         return chosen

@@ -74,7 +74,9 @@ class Normalised:
 
     text: str
     types: tuple[Type, ...]  # placeholder number -> type
-    breaks: tuple[tuple[int, ...], tuple[int, ...]]  # offsets here, and those in the original: where pieces begin, ascending
+    breaks: tuple[
+        tuple[int, ...], tuple[int, ...]
+    ]  # offsets here, and those in the original: where pieces begin, ascending
     length: int  # of the original
     type_spans: tuple[Span, ...] = ()  # of the types, in the original
 
