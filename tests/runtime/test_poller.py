@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Collection, Iterator
 
 import pytest
@@ -61,6 +62,28 @@ def test_only_what_moved_is_told(watching: Watching) -> None:
     watching.moved.get(timeout=LONG)
     cluster.put("b")
     assert watching.moved.get(timeout=LONG) == {Watched(cluster, "b")}
+
+
+def test_who_asks_is_given_the_ends_of_that_moment(watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller, "BUSY_INTERVAL", LONG)
+    monkeypatch.setattr(poller, "IDLE_INTERVAL", LONG)
+    cluster = MemoryCluster()
+    a = Watched(cluster, "a")
+    cluster.put("a")
+    watching.pollers.watch(frozenset({a}))
+    watching.moved.get(timeout=LONG)
+    for count in range(2, 30):
+        cluster.put("a")
+        watching.pollers.refresh(LONG)
+        assert watching.pollers.ends[a] == KafkaPosition("a", "id of a", (count,))
+
+
+def test_who_asks_does_not_wait_for_a_cluster_that_is_away(watching: Watching) -> None:
+    cluster = MemoryCluster()
+    cluster.failure = BrokerUnreachable("broker:9092", "no answer")
+    watching.pollers.watch(frozenset({Watched(cluster, "a")}))
+    watching.failed.get(timeout=LONG)
+    watching.pollers.refresh(threading.TIMEOUT_MAX)
 
 
 def test_a_topic_that_is_watched_no_more_is_not_asked_for(watching: Watching) -> None:

@@ -63,6 +63,7 @@ def source_definition(source: Object) -> d.SourceDefinition:
         _registry(formats.key or formats.value),
         _registry(formats.value),
         _start_offsets(statement),
+        source.kind.value,
     )
 
 

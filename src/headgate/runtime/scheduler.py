@@ -144,6 +144,10 @@ class Scheduler:
                 self._look(entry)
             return {id_: entry.lag for id_, entry in self._entries.items()}
 
+    def refresh(self, timeout: float) -> None:
+        """Let `lags` know what was in the topics when this was called, if their clusters answer in time."""
+        self._pollers.refresh(timeout)
+
     def in_batch(self) -> set[int]:
         """The tasks whose batch runs now."""
         with self._changed:

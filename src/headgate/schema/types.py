@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from headgate.errors import Span
+
 MAX_PRECISION = 38  # of Spark; the mappers refuse a wider decimal and never round
 MAX_DEPTH = 100  # levels of arrays, maps and records; walks over a type recurse, and Python limits recursion
 
@@ -174,11 +176,13 @@ class CatalogEnum(Enum):
 class Named:
     """A type of the catalog, by the parts of its full name, for example ("headgate", "public", "point").
 
-    `quoted` says which parts were written in quotes and must match exactly. It is empty for a resolved name.
+    `quoted` says which parts were written in quotes and must match exactly. It is empty for a resolved name. `span` is
+    where a statement has the name.
     """
 
     parts: tuple[str, ...]
     quoted: tuple[bool, ...] = field(default=(), compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 Scalar: TypeAlias = (

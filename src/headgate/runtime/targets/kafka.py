@@ -130,7 +130,21 @@ class KafkaTarget:
             value = F.when(present, value)
             headers = None if headers is None else F.when(present, headers)
         found = [F.lit(self.sink.topic).alias("topic"), self.columns.key.alias("key"), value.alias("value")]
-        return [*found, *self._partition(), *([] if headers is None else [headers.alias("headers")])]
+        return [
+            *found,
+            *self._partition(),
+            *([] if headers is None else [headers.alias("headers")]),
+            *self._time(present),
+        ]
+
+    def _time(self, present: Column | None = None) -> list[Column]:
+        """The time of a record; NULL for a deletion whose time is not in its key. Spark's writer does not know this column."""
+        columns = self.columns
+        if columns.time is None:
+            return []
+        assert self.atomic, "Spark's writer cannot set the time of a record"
+        time = columns.time.column()
+        return [(time if present is None or columns.time_of_key else F.when(present, time)).alias("timestamp")]
 
     def _partition(self) -> list[Column]:
         if self.sink.partition_by is not None and not self._partitions:
@@ -149,6 +163,7 @@ class KafkaTarget:
             *own,
             F.when(accepts, columns.value).alias("hg_value"),
             (F.lit(None) if columns.headers is None else F.when(accepts, columns.headers)).alias("hg_headers"),
+            (F.lit(None) if columns.time is None else F.when(accepts, columns.time.column())).alias("hg_time"),
             accepts.alias("hg_accepted"),
         )
         every = changed.select(*[F.col(name) for name in names])
@@ -157,6 +172,8 @@ class KafkaTarget:
         kept = joined.where(F.coalesce(F.col("hg_accepted"), columns.accepts_key))
         topic, key_bytes = F.lit(self.sink.topic).alias("topic"), columns.key.alias("key")
         headers = [] if columns.headers is None else [F.col("hg_headers").alias("headers")]
+        if columns.time is not None:
+            headers += self._time() if columns.time_of_key else [F.col("hg_time").alias("timestamp")]
         return columns.partitioned(kept).select(
             topic, key_bytes, F.col("hg_value").alias("value"), *self._partition(), *headers
         )
@@ -184,6 +201,10 @@ class KafkaTarget:
         """The last value of every key, as bytes, and its partition. Keys that were deleted are not in it."""
         reader = session.read.format("kafka").options(**self.cluster.spark(), **READER)
         records = reader.option("subscribe", self.sink.topic).load().where("key IS NOT NULL")
+        if self.sink.time is not None:  # the times of a partition's records are in any order
+            records = records.groupBy("key", "partition").agg(
+                F.max_by("value", "offset").alias("value"), F.max("timestamp").alias("timestamp"), F.max("offset").alias("offset")
+            )  # fmt: skip
         order = F.struct("timestamp", "partition", "offset")
         last = records.groupBy("key").agg(
             F.max_by("value", order).alias("value"), F.max_by("partition", order).alias("partition")
