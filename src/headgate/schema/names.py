@@ -114,7 +114,8 @@ Lookup = Found | Ambiguous | NotFound
 
 def find(name: str, quoted: bool, candidates: Iterable[str]) -> Lookup:
     """The candidate that the name means. For many look-ups among the same candidates use a `NameIndex`."""
-    return NameIndex(candidates).find(name, quoted)
+    listed = list(candidates)
+    return Found(name) if name in listed else NameIndex(listed).find(name, quoted)
 
 
 class NameIndex:
