@@ -60,6 +60,12 @@ class QueryRunner(Protocol):
     def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
         """Follow the schemas that records of a source have by now. Returns whether there were any."""
 
+    def read_times(self, texts: Sequence[str], format_: str) -> Sequence[int | None]:
+        """The times of texts by a pattern of Spark, in milliseconds; None for a text that is not written so."""
+
+    def is_time_pattern(self, format_: str) -> bool:
+        """Whether Spark can read times by a pattern."""
+
     def replay(self, task: int, name: str) -> Replayed:
         """Send the quarantined records of a task through again."""
 
@@ -90,7 +96,7 @@ class Executor:
         self._connections = connections
         self._queries = queries
         self._lookups = LiveLookups(connections, changed, partial(_last_batch, store))
-        self._inserts = Inserts(connections)
+        self._inserts = Inserts(connections, queries.read_times)
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
         """The results of a script. No statement runs unless all of them can be planned."""
@@ -110,7 +116,11 @@ class Executor:
                 session.path,
                 now,
                 redacted_text(text[statement.span.start : statement.span.end]),
-                Answers(self._encrypted_secret(statement), types=self._queries.types),
+                Answers(
+                    self._encrypted_secret(statement),
+                    types=self._queries.types,
+                    is_pattern=self._queries.is_time_pattern,
+                ),
             )
             for statement in found
         ]
