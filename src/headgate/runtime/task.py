@@ -30,7 +30,7 @@ from headgate.catalog.tasks import Ledger, Mark
 from headgate.crash_points import crash_point
 from headgate.errors import HeadgateError
 from headgate.runtime.batch_rejects import BatchRejects
-from headgate.runtime.errors import ComputationFailed, Fenced, OutputTooLarge, ProgressLost, SparkGone
+from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone
 from headgate.runtime.failures import is_of_spark, own_error, translated
 from headgate.runtime.ports import (
     Batch,
@@ -47,6 +47,7 @@ from headgate.runtime.ports import (
     Target,
     Written,
 )
+from headgate.runtime.targets.errors import OutputTooLarge, ProgressLost
 
 log = logging.getLogger(__name__)
 
@@ -193,8 +194,7 @@ class Task:
 
     def lag(self, available: Positions) -> int | None:
         """How much of the inputs is not in the target yet, given their ends; None while that is not known."""
-        ledger = self.ledger
-        return None if ledger is None else lag(ledger.positions, available)
+        return None if (ledger := self.ledger) is None else lag(ledger.positions, available)
 
     def has_work(self, available: Positions) -> bool:
         """Whether a batch would do something. True also while the progress is not known."""
