@@ -106,10 +106,6 @@ def test_lines_of_csv_are_those_of_rfc_4180(session: SparkSession, delimiter: st
             assert value == {"a": fields[0], "b": fields[1]}, text
 
 
-def test_long_lines_of_csv_do_not_overflow_a_stack() -> None:
-    in_own_jvm(long_lines_of_csv)
-
-
 def long_lines_of_csv(session: SparkSession) -> None:
     """A reader that took a frame of the stack for each quote would need more than the 8 MB that there are."""
     body = b'"' + b'x""' * 500_000 + b'",y'
@@ -254,8 +250,8 @@ def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
         barred.where(problem.isNull()).count()
 
 
-def test_records_of_ten_megabytes_come_through() -> None:
-    in_own_jvm(records_of_ten_megabytes)
+def test_records_of_ten_megabytes_come_through_and_long_lines_of_csv_do_not_overflow_a_stack() -> None:
+    in_own_jvm(records_of_ten_megabytes, long_lines_of_csv)
 
 
 def records_of_ten_megabytes(session: SparkSession) -> None:
