@@ -36,6 +36,8 @@ SHORT_LIVED = {
 JAVA_SETTINGS = {
     "HEADGATE_SPARK_SETTINGS": json.dumps(SHORT_LIVED),
     "HEADGATE_SERVICE_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",  # services start with 40 % less CPU time
+    # Spark's launcher is a Java of its own before each Spark: 0.13 s of CPU instead of 0.23.
+    "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 # Many tests start engines that nobody queries: each would start a second JVM for nothing.
 NO_EAGER_QUERIES = {"HEADGATE_QUERIES_EAGER": "false"}

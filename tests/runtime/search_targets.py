@@ -15,6 +15,7 @@ from headgate.runtime.ports import Target
 from headgate.runtime.targets.search import SearchTarget
 from headgate.runtime.targets.search_documents import DOCUMENT
 from headgate.schema.parse import parse_type
+from tests.spark import small_frame
 
 Row = tuple[str, int | None]
 
@@ -60,7 +61,7 @@ class SearchRows:
 
     def frame(self, rows: Sequence[Row]) -> DataFrame:
         placed = [(*row, next(self._offsets)) for row in rows]
-        made = self._session.createDataFrame(placed, "key string, value bigint, offset bigint")
+        made = small_frame(self._session, placed, "key string, value bigint, offset bigint")
         position = F.struct(
             F.lit("orders").alias("topic"),
             F.lit(0).alias("partition"),

@@ -13,7 +13,7 @@ import pytest
 from headgate.embedded.world import World
 from headgate.serve.client import start_engine
 from tests.embedded.world_fixtures import eventually
-from tests.runtime.kills import A_START, KILLS, SEED, Step, flowing, kill_engines, progress
+from tests.runtime.kills import A_START, KILLS, SEED, Step, flowing, in_turn, kill_engines, progress
 from tests.runtime.orders import CHEAP, Orders
 from tests.runtime.statements import run
 
@@ -36,7 +36,7 @@ def test_engines_killed_between_steps_of_a_batch_and_at_random_lose_nothing(worl
     found = world.ensure("kafka", "registry")
     orders = Orders(found["kafka"], found["registry"], "crash_orders")
     project, environment = tmp_path / "project", {"HEADGATE_WORLD": str(world.folder)}
-    flow = kill_engines(orders, orders.pipeline + KEYED, project, environment, STEPS, least=4)
+    flow = kill_engines(orders, orders.pipeline + KEYED, project, environment, in_turn(STEPS), least=2)
     wanted = set(range(int(CHEAP), flow.sent))
     with start_engine(project, environment=environment) as engine:
         came = orders.arrived(wanted, A_START)

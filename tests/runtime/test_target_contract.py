@@ -32,6 +32,7 @@ from headgate.schema.types import Bigint, Field, Record, Text
 from tests.runtime.memory_ports import NO_SESSION, MemoryTable, MemoryTopic, Row, frame, rows_of
 from tests.runtime.search_targets import SearchRows
 from tests.runtime.tables import database, field, table
+from tests.spark import small_frame
 
 TASK = 9
 _names = count()
@@ -90,7 +91,7 @@ class OnSpark:
         return Upsert(frame.withColumn(PRESENT, F.col("value").isNotNull()), ("key",), marked=True)
 
     def _frame(self, rows: Sequence[Row]) -> DataFrame:
-        return self.session.createDataFrame(list(rows), "key string, value bigint").repartition(2)
+        return small_frame(self.session, rows, "key string, value bigint").repartition(2)
 
 
 class Kafka(OnSpark):

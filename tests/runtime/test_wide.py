@@ -44,8 +44,8 @@ KINDS: Sequence[tuple[object, object, object]] = (
 )
 
 
-def test_2000_avro_fields_are_selected_written_and_followed_in_300_mb() -> None:
-    in_own_jvm(wide_avro, SMALL_HEAP)
+def test_2000_avro_fields_are_selected_written_followed_and_converted_in_300_mb() -> None:
+    in_own_jvm(wide_avro, wide_converted_avro, settings=SMALL_HEAP)
 
 
 def wide_avro(session: SparkSession) -> None:
@@ -61,10 +61,6 @@ def wide_avro(session: SparkSession) -> None:
     assert _shown(followed) == [(*_row(0), None), (*_row(1), 5)]
 
 
-def test_2000_avro_fields_that_are_converted_are_read_in_300_mb() -> None:
-    in_own_jvm(wide_converted_avro, SMALL_HEAP)
-
-
 def wide_converted_avro(session: SparkSession) -> None:
     """Times in milliseconds are not as Spark reads them, so the whole record is made anew. A nested record is in it too."""
     times = {f"t{number}": 1000 for number in range(TIMES)}
@@ -73,9 +69,8 @@ def wide_converted_avro(session: SparkSession) -> None:
     assert _shown(rows) == [(*_row(0), {"lat": 1, "lon": 2}, *["00:00:01"] * TIMES)]
 
 
-@pytest.mark.parametrize("format_", ["JSON", "PROTOBUF"])
-def test_2000_fields_of_other_formats_are_read_in_300_mb(format_: str) -> None:
-    in_own_jvm(wide_json if format_ == "JSON" else wide_protobuf, SMALL_HEAP)
+def test_2000_fields_of_json_and_protobuf_are_read_in_300_mb() -> None:
+    in_own_jvm(wide_json, wide_protobuf, settings=SMALL_HEAP)
 
 
 def wide_json(session: SparkSession) -> None:

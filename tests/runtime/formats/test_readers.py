@@ -106,10 +106,6 @@ def test_lines_of_csv_are_those_of_rfc_4180(session: SparkSession, delimiter: st
             assert value == {"a": fields[0], "b": fields[1]}, text
 
 
-def test_long_lines_of_csv_do_not_overflow_a_stack() -> None:
-    in_own_jvm(long_lines_of_csv)
-
-
 def long_lines_of_csv(session: SparkSession) -> None:
     """A reader that took a frame of the stack for each quote would need more than the 8 MB that there are."""
     body = b'"' + b'x""' * 500_000 + b'",y'
@@ -139,15 +135,16 @@ def test_rows_of_delimited_text_come_back_from_both_writers(session: SparkSessio
     encoding = CsvEncoding(names, delimiter, tuple(field.type for field in TYPED.fields))
     in_jvm, write = encoded(session, made, values), row_writer(made)
     assert [one for one in in_jvm if isinstance(one, Bad)] == []
-    for bodies in (in_jvm, [write(value) for value in values]):
-        frame = session.createDataFrame([(n, bytearray(body)) for n, body in enumerate(bodies)], "n int, data binary")  # type: ignore[arg-type]
-        reader = side_reader(encoding, NO_WRITERS)
-        decoded = reader.decode(F.col("data"))
-        read = frame.select(
-            "n", reader.accepts(F.col("data"), decoded), json_text(reader.value(F.col("data"), decoded), TYPED)
-        )
-        found = [(row[1], from_json(json.loads(row[2], parse_float=Number), TYPED)) for row in sorted(read.collect())]
-        assert found == [(True, value) for value in values]
+    # What both have written in one job: to plan it takes seconds.
+    bodies = [*in_jvm, *(write(value) for value in values)]
+    frame = session.createDataFrame([(n, bytearray(body)) for n, body in enumerate(bodies)], "n int, data binary")  # type: ignore[arg-type]
+    reader = side_reader(encoding, NO_WRITERS)
+    decoded = reader.decode(F.col("data"))
+    read = frame.select(
+        "n", reader.accepts(F.col("data"), decoded), json_text(reader.value(F.col("data"), decoded), TYPED)
+    )
+    found = [(row[1], from_json(json.loads(row[2], parse_float=Number), TYPED)) for row in sorted(read.collect())]
+    assert found == [(True, value) for value in values] * 2
 
 
 def test_delimited_text_that_is_no_value_of_its_type_is_told(session: SparkSession) -> None:
@@ -254,8 +251,8 @@ def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
         barred.where(problem.isNull()).count()
 
 
-def test_records_of_ten_megabytes_come_through() -> None:
-    in_own_jvm(records_of_ten_megabytes)
+def test_records_of_ten_megabytes_come_through_and_long_lines_of_csv_do_not_overflow_a_stack() -> None:
+    in_own_jvm(records_of_ten_megabytes, long_lines_of_csv)
 
 
 def records_of_ten_megabytes(session: SparkSession) -> None:

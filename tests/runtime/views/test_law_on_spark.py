@@ -13,7 +13,7 @@ from decimal import Decimal
 from random import Random
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from headgate.runtime.session import SMALL_SETTINGS
 from headgate.runtime.views.signed import WEIGHT
@@ -21,6 +21,7 @@ from headgate.schema.render import spark_ddl, spark_identifier
 from headgate.sql.query.kept_groups import STORED
 from headgate.sql.query.maintenance import maintain, undetermined
 from headgate.sql.query.select import analyse
+from tests.spark import small_frame
 from tests.sql.query.signed_queries import GROWTHS, IDS, Contents, Queries, Query, Row, find_relation
 from tests.sql.query.test_maintenance_law import TYPES
 
@@ -75,8 +76,7 @@ class Kept:
 
     def _register(self, name: str, rows: Sequence[Row], ddl: str) -> None:
         typed = [tuple(_value(value, at, ddl) for at, value in enumerate(row)) for row in rows]
-        frame: DataFrame = self._session.createDataFrame(typed, ddl)
-        frame.createOrReplaceTempView(name)
+        small_frame(self._session, typed, ddl).createOrReplaceTempView(name)
 
     def held(self) -> Bag:
         """The rows of the view. None may be there less than no times."""

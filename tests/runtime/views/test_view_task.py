@@ -37,6 +37,7 @@ from headgate.sql.query.kept_groups import STORED as STORED_NAME
 from headgate.sql.query.maintenance import maintain
 from headgate.sql.query.select import analyse
 from tests.runtime.memory_ports import MemoryStore, Shared
+from tests.spark import small_frame
 from tests.sql.query.signed_queries import GROWTHS, IDS, Contents, Row, find_relation
 
 pytestmark = pytest.mark.spark
@@ -73,7 +74,7 @@ class Upstream:
 def frame(session: SparkSession, rows: list[Row]) -> DataFrame:
     typed = [(*row[:4], None if row[4] is None else Decimal(str(row[4])), *row[5:]) for row in rows]
     weight = f", {spark_identifier(WEIGHT)} int" if not rows or len(rows[0]) > 5 else ""
-    return session.createDataFrame(typed, SCHEMA + weight)
+    return small_frame(session, typed, SCHEMA + weight)
 
 
 class View:

@@ -15,6 +15,7 @@ from headgate.sql.query.growth import derive
 from headgate.sql.query.scope import AnalysedQuery, Relation
 from headgate.sql.query.select import analyse
 from headgate.sql.query.tree_sql import spark_sql
+from tests.spark import small_frame
 from tests.sql.query.random_queries import GROWTHS, Contents, Queries, find_relation
 from tests.sql.query.relations import find_small
 from tests.sql.query.test_growth import CASES
@@ -40,7 +41,7 @@ ROWS = [
 def with_small_relations(session: SparkSession) -> SparkSession:
     for name, shift in (("k", 0), ("l", 1), ("k2", 2), ("ap", 0), ("ap2", 1), ("ch", 2)):
         rows = [(id_ + shift, *rest) for id_, *rest in ROWS]
-        session.createDataFrame(rows, SMALL).createOrReplaceTempView(name)
+        small_frame(session, rows, SMALL).createOrReplaceTempView(name)
     return session
 
 
@@ -81,7 +82,7 @@ def test_random_queries_do_as_their_trees_say(session: SparkSession, seed: int) 
 def write(session: SparkSession, contents: Contents) -> None:
     for name, rows in contents.rows().items():
         typed = [(*row[:3], json.loads(row[3]) if row[3] is not None else None) for row in rows]
-        frame = session.createDataFrame(typed, "id bigint, a int, b int, tags array<int>")
+        frame = small_frame(session, typed, "id bigint, a int, b int, tags array<int>")
         frame.createOrReplaceTempView(f"random_{name}")
 
 
