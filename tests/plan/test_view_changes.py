@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headgate.catalog.catalog import Catalog
@@ -109,3 +111,43 @@ def test_a_view_whose_old_rows_would_differ_halts_alone(world: Planning, query: 
     assert outcomes(plan, world, "m") == {Outcome.HALTS}
     assert Outcome.HALTS not in outcomes(plan, world, "other")
     assert after.get(world.named("m").id).columns == world.named("m").columns
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT * FROM orders",
+        "SELECT DISTINCT *, id + 1 AS next FROM orders",
+        "SELECT DISTINCT a.*, b.item AS other FROM orders AS a JOIN orders AS b ON a.id = b.id",
+        "SELECT * FROM orders WHERE id > 3 UNION SELECT * FROM orders WHERE id < 3",
+        "SELECT * FROM orders UNION ALL SELECT * FROM orders",
+        "SELECT * FROM orders INTERSECT SELECT * FROM orders",
+        "SELECT * FROM orders EXCEPT SELECT * FROM orders WHERE id > 3",
+    ],
+)
+def test_a_view_whose_whole_rows_are_compared_gains_columns_with_their_defaults(world: Planning, query: str) -> None:
+    world.do(f"CREATE MATERIALIZED VIEW below AS {query}; CREATE MATERIALIZED VIEW m AS SELECT * FROM below")
+    plan, after = followed(world, COLOUR)
+    for name in ("below", "m"):
+        assert outcomes(plan, world, name) == {Outcome.GAINS}
+        new = view_task_definition(after, after.get(world.named(name).id))
+        assert {column.name: column.default for column in new.view.stored}["colour"] == '"red"'
+        old = view_task_definition(world.catalog, world.named(name))
+        assert new.definition == old.definition, "its stored rows would be refused"
+
+
+@pytest.mark.parametrize(("default", "outcome"), [("red", Outcome.GAINS), ("blue", Outcome.HALTS)])
+@pytest.mark.parametrize("words", ["UNION", "UNION ALL"])
+def test_a_union_of_two_sources_follows_when_both_have_gained_a_column_with_the_same_default(
+    world: Planning, words: str, default: str, outcome: Outcome
+) -> None:
+    world.outside.topics["others"] = 1
+    world.outside.add_subject("others-value", FIRST)
+    world.do(SOURCE.format(names="").replace("orders", "others"))
+    world.do(f"CREATE MATERIALIZED VIEW m AS SELECT * FROM orders {words} SELECT * FROM others")
+    plan, halted = followed(world, COLOUR)
+    assert outcomes(plan, world, "m") == {Outcome.HALTS}
+    colour = replace(COLOUR, text=COLOUR.text.replace("red", default))
+    plan = plan_follow(halted, halted.get(world.named("others").id), [("VALUE", colour)], no_asking)
+    assert outcomes(plan, world, "m") == {outcome}
+    assert ("colour" in columns(apply(halted, *plan.changes), world, "m")) is (outcome is Outcome.GAINS)
