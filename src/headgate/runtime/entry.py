@@ -43,6 +43,13 @@ class ScheduledTask(Protocol):
         """The time (``time.time``) at which a batch is wanted even if there is nothing new to read; None for no timer."""
 
     @property
+    def chore_due(self) -> float | None:
+        """The time at which work is wanted that can be done between any two batches; None for no such work."""
+
+    def do_chore(self, session: SparkSession) -> None:
+        """Do a part of that work."""
+
+    @property
     def positions(self) -> Positions: ...
 
     def begin(self) -> None: ...
@@ -136,6 +143,8 @@ class Entry:
     cancelled_at: float | None = None  # when its jobs were cancelled last
     ends_query: bool = False  # it leaves, and may run by itself until it has left
     requests: deque[Request] = field(default_factory=deque)
+    at_chore: bool = False  # a worker does a chore
+    did_chore: bool = False  # its last turn was a chore
 
     @property
     def is_at_work(self) -> bool:
@@ -151,7 +160,24 @@ class Entry:
             return self.task.is_live
         if self.resting or not self.begun:
             return False
+        return self.wants_batch or self.chore_timer <= 0
+
+    @property
+    def wants_batch(self) -> bool:
         return bool(self.requests) or self.woken or self.has_work or self.timer <= 0
+
+    @property
+    def chore_timer(self) -> float:
+        """Seconds until a chore is wanted; infinite for none."""
+        due = self.task.chore_due
+        return math.inf if due is None else due - time.time()
+
+    @property
+    def prefers_chore(self) -> bool:
+        """Whether a chore is next: a batch and a part of a chore take turns."""
+        return (
+            not self.leaving and self.chore_timer <= 0 and not (self.wants_batch and (self.did_chore or self.requests))
+        )
 
     @property
     def next_cancel(self) -> float | None:

@@ -319,6 +319,8 @@ class Scheduler:
     def _work_on(self, entry: Entry) -> None:
         if entry.leaving:
             self._finish(entry)
+        elif entry.at_chore:
+            self._do_chore(entry)
         elif entry.requests:
             self._serve(entry)
         else:
@@ -333,15 +335,19 @@ class Scheduler:
                     return None
                 if sum(e.busy and e.begun and e.failed for e in self._entries.values()) >= self._most_failed:
                     waiting = [e for e in waiting if e.leaving or not e.failed]
+                # One worker at a time does chores, so that the batches of other tasks have the others.
+                at_chore = any(e.at_chore for e in self._entries.values())
+                if at_chore:
+                    waiting = [e for e in waiting if e.leaving or e.wants_batch]
                 if waiting:
                     chosen = min(waiting, key=lambda e: (not e.requests, e.worked_at))
-                    chosen.busy = True
+                    chosen.busy, chosen.at_chore = True, not at_chore and chosen.prefers_chore
                     return chosen
-                self._changed.wait(self._until_next_timer())
+                self._changed.wait(self._until_next_timer(at_chore))
 
-    def _until_next_timer(self) -> float | None:
-        idle = [e.timer for e in self._entries.values() if e.begun and not e.busy and not e.resting]
-        soonest = min(idle, default=float("inf"))
+    def _until_next_timer(self, at_chore: bool) -> float | None:
+        idle = [e for e in self._entries.values() if e.begun and not e.busy and not e.resting]
+        soonest = min((e.timer if at_chore else min(e.timer, e.chore_timer) for e in idle), default=float("inf"))
         return None if soonest == float("inf") else max(0.01, soonest)
 
     def _finish(self, entry: Entry) -> None:
@@ -368,8 +374,17 @@ class Scheduler:
             request.answer.set_exception(error)
         self._release(entry)
 
+    def _do_chore(self, entry: Entry) -> None:
+        with self._changed:
+            entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
+        with self._jobs.batch(entry.tag, small=False) as session:
+            entry.task.do_chore(session)
+        entry.did_chore = True
+        self._release(entry)
+
     def _run(self, entry: Entry) -> None:
         with self._changed:
+            entry.did_chore = False
             others = sum(other.is_ready for other in self._entries.values())
             available = self._available(entry.task)
             aim = max(SHORTEST_AIM, AIM / (1 + others / len(self._threads)))
@@ -416,7 +431,7 @@ class Scheduler:
     def _release(self, entry: Entry) -> None:
         """The entry is not busy any more: go on with it, with its successor, or not at all."""
         with self._closing_outside_of_lock():
-            entry.busy, entry.tag = False, None
+            entry.busy, entry.at_chore, entry.tag = False, False, None
             entry.worked_at = time.monotonic()
             self._look(entry)
             if entry.leaving and not entry.task.is_live:  # otherwise a worker ends it first
