@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import apply
 from headgate.control.view_tasks import view_task_definition
+from headgate.plan.definitions import ELEMENT, FieldDefault
 from headgate.plan.impact import FollowPlan, plan_follow
 from headgate.plan.plans import Outcome
 from headgate.schema.render import print_type
@@ -151,3 +153,22 @@ def test_a_union_of_two_sources_follows_when_both_have_gained_a_column_with_the_
     plan = plan_follow(halted, halted.get(world.named("others").id), [("VALUE", colour)], no_asking)
     assert outcomes(plan, world, "m") == {outcome}
     assert ("colour" in columns(apply(halted, *plan.changes), world, "m")) is (outcome is Outcome.GAINS)
+
+
+def test_a_field_that_comes_inside_of_a_record_has_its_default_in_old_rows(world: Planning) -> None:
+    def place(*new: dict[str, object]) -> WrittenSchema:
+        inner = {"type": "record", "name": "place", "fields": [{"name": "street", "type": "string"}, *new]}
+        fields = [
+            {"name": "id", "type": "int"},
+            {"name": "item", "type": "string"},
+            {"name": "at", "type": {"type": "array", "items": inner}},
+        ]
+        return WrittenSchema(json.dumps({"type": "record", "name": "order", "fields": fields}), (), 20 + len(new))
+
+    _, world.catalog = followed(world, place())
+    world.do(
+        "CREATE MATERIALIZED VIEW below AS SELECT at AS places FROM orders; CREATE MATERIALIZED VIEW m AS SELECT * FROM below"
+    )
+    _, after = followed(world, place({"name": "floor", "type": "int", "default": 3}))
+    (stored,) = view_task_definition(after, after.get(world.named("m").id)).view.stored
+    assert stored.inner == (FieldDefault((ELEMENT, "floor"), "3"),)

@@ -13,7 +13,7 @@ from headgate.plan.chain import query_stability, relation_growth, relation_stabi
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.relations import named_types, relations_read, system_relations_read
 from headgate.plan.stored_copies import copies_among, over_copies
-from headgate.plan.stored_defaults import StoredDefaults
+from headgate.plan.stored_defaults import Default, StoredDefaults
 from headgate.plan.view_definitions import Clock
 from headgate.resolve.streams import READ_KINDS
 from headgate.schema.types import Type
@@ -245,11 +245,14 @@ def materialized(catalog: Catalog, view: Object) -> KeptView:
 
 def materialized_definition(catalog: Catalog, view: Object, kept: KeptView) -> d.MaterializedDefinition:
     """A materialized view as others read it."""
-    defaults = {name: next(iter(found), None) for name, found in StoredDefaults(catalog).of_relation(view).items()}
+    defaults = {name: next(iter(found), Default()) for name, found in StoredDefaults(catalog).of_relation(view).items()}
     key = tuple(column.name for column in view.columns if column.key)
     made, keyed, appends = kept.maintenance, view.growth is Growth.KEYED, view.growth is Growth.APPEND
     stored = tuple(
-        d.StoredColumn(c.name, c.type, c.hidden, None if c.hidden else defaults[c.name]) for c in made.stored
+        d.StoredColumn(c.name, c.type, hidden=True)
+        if c.hidden
+        else d.StoredColumn(c.name, c.type, False, defaults[c.name].value, defaults[c.name].inner)
+        for c in made.stored
     )
     return d.MaterializedDefinition(view.id, view.name, stored, key if keyed else None, appends, made.grows)
 

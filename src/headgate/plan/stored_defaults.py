@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Object
 from headgate.plan.chain import valid_query
+from headgate.plan.definitions import ELEMENT, FieldDefault
 from headgate.plan.reading import layout_of
 from headgate.resolve.streams import READ_KINDS
+from headgate.schema import types as t
 from headgate.sql.query import tree as n
 
-Defaults: TypeAlias = frozenset[str | None]
-"""The defaults of a column as JSON text, None for null. There is none for a computed column, and may be several where UNION puts
-the rows of two relations together."""
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """The default of a column as JSON text, None for null, and those of fields inside of it."""
+
+    value: str | None = None
+    inner: tuple[FieldDefault, ...] = ()
+
+
+Defaults: TypeAlias = frozenset[Default]
+"""The defaults of a column. There is none for a computed one, and may be several where UNION puts the rows of two relations
+together."""
 _NONE: Defaults = frozenset()
 
 
@@ -38,7 +50,8 @@ class StoredDefaults:
 
     def _of_relation(self, relation: Object) -> Mapping[str, Defaults]:
         if relation.kind in READ_KINDS:
-            return {column.name: frozenset((column.default,)) for column in layout_of(relation).columns}
+            columns = layout_of(relation).columns
+            return {c.name: frozenset((Default(c.default, tuple(_inner(c.type))),)) for c in columns}
         found = self.of_query(valid_query(self._catalog, relation).pinned.tree)
         return {column.name: each for column, each in zip(relation.columns, found, strict=True)}
 
@@ -70,6 +83,22 @@ class StoredDefaults:
         defaults = self.of_relation(relation)
         columns = {o.ref: relation.column(o.origin.column) for o in node.columns if o.origin is not None}
         return {ref: defaults.get(column.name, _NONE) for ref, column in columns.items() if column is not None}
+
+
+def _inner(type_: t.Type, path: tuple[str, ...] = ()) -> Iterator[FieldDefault]:
+    """The defaults of fields inside of a type."""
+    match type_:
+        case t.Record(fields):
+            for field in fields:
+                if field.default is not None:
+                    yield FieldDefault((*path, field.name), field.default)
+                yield from _inner(field.type, (*path, field.name))
+        case t.Array(element):
+            yield from _inner(element, (*path, ELEMENT))
+        case t.Map(value):
+            yield from _inner(value, (*path, ELEMENT))
+        case _:
+            pass
 
 
 def _passed_on(known: Mapping[n.Ref, Defaults], columns: Sequence[n.Output]) -> Mapping[n.Ref, Defaults]:

@@ -51,11 +51,12 @@ def check_stored_rows(before: Catalog, after: Catalog, view: Object, columns: Se
         raise ViewNoLongerValid(after.display_name(view.id), reason)
     if not new.incremental:
         return
-    known = {column.id for column in view.columns}
+    known = {column.id: column.type for column in view.columns}
     defaults = StoredDefaults(after).of_query(view_query(after, view).tree)
     for column, found in zip(columns, defaults, strict=True):
-        if column.id not in known and len(found) > 1:
-            reason = f"new column {column.name} has another default on each side of UNION, so that stored rows do not say theirs"
+        is_new, is_wider = column.id not in known, column.type != known.get(column.id)
+        if (is_new and len(found) > 1) or (is_wider and len({default.inner for default in found}) > 1):
+            reason = f"what is new in column {column.name} has another default on each side of UNION, so that stored rows do not say theirs"
             raise ViewNoLongerValid(after.display_name(view.id), reason)
 
 
