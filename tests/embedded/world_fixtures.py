@@ -35,9 +35,9 @@ def remove_root_data(below: Path) -> None:
 
 
 def eventually(holds: Callable[[], bool], timeout: float = 15.0) -> bool:
-    """Whether ``holds`` returns True within ``timeout`` seconds. A check that takes long, as a query does, is repeated less often: it
-    takes the processors from what it waits for."""
-    deadline = time.monotonic() + timeout
+    """Whether ``holds`` returns True within ``timeout`` seconds. A check that takes long, as a query does, is repeated less often, and
+    so is one that has failed some times: it takes the processors from what it waits for."""
+    deadline, pause = time.monotonic() + timeout, 0.05
     while True:
         began = time.monotonic()
         if holds():
@@ -45,7 +45,8 @@ def eventually(holds: Callable[[], bool], timeout: float = 15.0) -> bool:
         ended = time.monotonic()
         if ended > deadline:
             return False
-        time.sleep(min(max(0.05, 2 * (ended - began)), 2.0))
+        time.sleep(min(max(pause, 2 * (ended - began)), 2.0))
+        pause = min(1.5 * pause, 0.25)
 
 
 def is_gone(pid: int) -> bool:

@@ -14,3 +14,13 @@ def run(engine: EngineProcess, sql: str) -> list[tuple[object, ...]]:
         if isinstance(event, Rows):
             rows += event.rows
     return rows
+
+
+def skipped(engine: EngineProcess) -> dict[str, object]:
+    """How many records each task has skipped, as SHOW TASKS has it. A SELECT would start the process that runs queries."""
+    return {str(row[0]): row[6] for row in run(engine, "SHOW TASKS;")}
+
+
+def all_run(engine: EngineProcess) -> bool:
+    """Whether every task runs."""
+    return {row[2] for row in run(engine, "SHOW TASKS;")} == {"running"}

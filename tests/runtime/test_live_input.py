@@ -94,6 +94,32 @@ def test_a_query_is_told_of_a_new_version_once(tmp_path: Path, monkeypatch: pyte
     queries.close()
 
 
+class RefusedStream:
+    """A stream that Spark refuses when it has made its checkpoint."""
+
+    def __getattr__(self, name: str) -> RefusedStream:
+        return self
+
+    def __call__(self, *_: object, **__: object) -> RefusedStream:
+        return self
+
+    def option(self, name: str, folder: str) -> RefusedStream:
+        Path(folder).mkdir()
+        return self
+
+    def start(self) -> None:
+        raise ValueError("Spark refuses it")
+
+
+@pytest.mark.unit
+def test_a_query_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, stream = LiveQueries(cast("Any", None), tmp_path, 1), cast("Any", RefusedStream())
+    monkeypatch.setattr(queries, "_own_session", lambda: stream)
+    with pytest.raises(ValueError, match="refuses"):
+        queries.start("task 1", lambda _: stream, {}, 1, lambda *_: None, lambda _: None)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.unit
 def test_the_record_that_stopped_a_query_is_read_from_its_words() -> None:
     assert stopped_at("java.lang.RuntimeException: headgate-bad-record:7/2/41 SQLSTATE") == StoppedAt(2, 41)

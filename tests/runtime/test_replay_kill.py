@@ -20,7 +20,7 @@ from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
 from headgate.serve.client import EngineProcess, start_engine
 from tests.embedded.world_fixtures import eventually
-from tests.runtime.statements import run
+from tests.runtime.statements import all_run, run, skipped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -50,13 +50,13 @@ def test_a_replay_that_is_killed_loses_nothing(world: World, tmp_path: Path) -> 
     engine = start_engine(project, environment=environment)
     try:
         run(engine, PIPELINE)
-        both = [("held_log", MANY), ("held_state", MANY)]
-        assert eventually(lambda: _held(engine) == both, A_START), run(engine, "SHOW TASKS;")
+        both = {"held_log": MANY, "held_state": MANY}
+        assert eventually(lambda: skipped(engine) == both, A_START), run(engine, "SHOW TASKS;")
         stock.publish()
         for sink in ("held_state", "held_log"):
             _killed_in_replay(engine, stock, sink)
             engine = start_engine(project, environment=environment)
-        assert eventually(lambda: _all_run(engine), A_START), run(engine, "SHOW TASKS;")
+        assert eventually(lambda: all_run(engine), A_START), run(engine, "SHOW TASKS;")
         run(engine, "REPLAY QUARANTINE FOR SOURCE stock; REPLAY QUARANTINE FOR SOURCE log;")
         assert _held(engine) == []
         assert run(engine, "REPLAY QUARANTINE FOR SINK held_log;") == [("held_log", 0, 0, 0)]
@@ -139,7 +139,7 @@ def _encoded(schema_id: int, n: int) -> bytes:
 
 def _killed_in_replay(engine: EngineProcess, stock: _Stock, sink: str) -> None:
     """Kill the engine when the first replayed record is written."""
-    assert eventually(lambda: _all_run(engine), A_START), run(engine, "SHOW TASKS;")
+    assert eventually(lambda: all_run(engine), A_START), run(engine, "SHOW TASKS;")
     before = stock.written(sink)
     replay = threading.Thread(target=_replay, args=(engine, sink))
     replay.start()
@@ -155,7 +155,3 @@ def _held(engine: EngineProcess) -> list[tuple[object, ...]]:
 def _replay(engine: EngineProcess, sink: str) -> None:
     with suppress(Exception):  # the engine is killed meanwhile
         run(engine, f"REPLAY QUARANTINE FOR SINK {sink};")
-
-
-def _all_run(engine: EngineProcess) -> bool:
-    return run(engine, "SELECT DISTINCT state FROM headgate_catalog.tasks;") == [("running",)]

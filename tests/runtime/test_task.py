@@ -14,6 +14,7 @@ from headgate.connectors.errors import BrokerUnreachable
 from headgate.runtime.errors import (
     ComputationFailed,
     Fenced,
+    OutputIndivisible,
     OutputTooLarge,
     ProgressLost,
     RowNotEncodable,
@@ -216,6 +217,15 @@ def test_failed_attempts_at_a_target_with_its_own_ledger_halve_its_batches_too()
         setup.start()
     setup.mend()
     assert setup.run(rows=4) == 2
+
+
+def test_output_that_is_too_large_for_the_smallest_batch_halts_the_task() -> None:
+    """It would be computed again and again for ever."""
+    setup = Setup(MemoryTable(keyed=False))
+    setup.fail_writes(OutputTooLarge("task"), after=0)
+    with pytest.raises(OutputIndivisible) as raised:
+        setup.run(rows=1)
+    assert not raised.value.retryable
 
 
 def test_a_target_may_bound_its_batches() -> None:

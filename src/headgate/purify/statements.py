@@ -71,6 +71,11 @@ class Lookups(Protocol):
     def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         """Raises SchemaIdNotFound."""
 
+    def with_message(
+        self, catalog: Catalog, registry: ConnectionRef, schema_id: int, message: str
+    ) -> WrittenSchema | None:
+        """The schema with the id, or the one of its imports in which a Protobuf message stands. None if it is in none of them."""
+
     def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
         """The schemas that the registry has for a source's topic and that the source does not read yet, oldest first."""
 
@@ -122,6 +127,11 @@ class LiveLookups:
         client = self._connections.registry(catalog, registry)
         return client.written(client.schema_by_id(schema_id), schema_id)
 
+    def with_message(
+        self, catalog: Catalog, registry: ConnectionRef, schema_id: int, message: str
+    ) -> WrittenSchema | None:
+        return self._connections.registry(catalog, registry).with_message(schema_id, message)
+
     def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
         return self._changed(catalog, source)
 
@@ -170,6 +180,12 @@ class PlannedLookups:
     def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         key = ("id", registry, schema_id)
         return self._once(key, lambda: self.real.by_id(catalog, registry, schema_id))
+
+    def with_message(
+        self, catalog: Catalog, registry: ConnectionRef, schema_id: int, message: str
+    ) -> WrittenSchema | None:
+        key = ("message", registry, schema_id, message)
+        return self._once(key, lambda: self.real.with_message(catalog, registry, schema_id, message))
 
     def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
         return self.real.changed_schemas(catalog, source)

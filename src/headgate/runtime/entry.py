@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,6 +25,14 @@ FIRST_ROWS = 50_000  # size of a task's first batch
 # Bounds of a batch. The larger one bounds what is read again after a crash.
 FEWEST_ROWS, MOST_ROWS = 1_000, 500_000
 SMALL_ROWS = 10_000  # rows up to which a batch is planned as a small one
+
+
+class Jobs(Protocol):
+    """Runs batches on Spark: see `SparkJobs`."""
+
+    def batch(self, tag: str, *, small: bool) -> AbstractContextManager[SparkSession]: ...
+
+    def cancel(self, tag: str) -> None: ...
 
 
 class ScheduledTask(Protocol):
@@ -139,6 +148,7 @@ class Entry:
     tag: str | None = None  # of the batch that runs
     leaving: bool = False
     successor: ScheduledTask | None = None
+    settles: bool = True  # it may settle before it leaves
     cancel_at: float | None = None
     cancelled_at: float | None = None  # when its jobs were cancelled last
     ends_query: bool = False  # it leaves, and may run by itself until it has left

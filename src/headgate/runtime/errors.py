@@ -13,8 +13,8 @@ class RunError(HeadgateError):
 
 
 class BadRecord(RunError, code="RUN-0101"):
-    """A record cannot be decoded with the format of its source. The error names its position and the reason, never its
-    content."""
+    """A record cannot be decoded with the format of its source, stream or table. The error names its position and the reason,
+    never its content."""
 
     source: str
     topic: str
@@ -24,11 +24,17 @@ class BadRecord(RunError, code="RUN-0101"):
     reason: str
     path: str | None = None
     schema_id: int | None = None
+    kind: str = "source"
     MESSAGE = (
-        '{part} of a record of source "{source}" cannot be decoded '
+        '{part} of a record of {kind} "{source}" cannot be decoded '
         '(topic "{topic}" partition {partition} offset {offset})'
     )
-    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source (on_error of a stream or table) to continue without such records."
+    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source to continue without such records."
+
+    def hint(self) -> str | None:
+        if self.kind != "source":
+            return f"Set on_error = 'quarantine' or 'skip' on the {self.kind} to continue without such records."
+        return super().hint()
 
     @property
     def part(self) -> str:
@@ -83,14 +89,19 @@ class SchemaChanged(RunError, code="RUN-0104"):
     side: str
     schema_id: int
     differences: tuple[str, ...]
+    kind: str = "source"
     MESSAGE = (
-        'schema id {schema_id} changes the {side} of source "{source}" '
+        'schema id {schema_id} changes the {side} of {kind} "{source}" '
         '(topic "{topic}" partition {partition} offset {offset})'
     )
     DETAIL = "{differences:clauses}."
     HINT = (
-        "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE accepts the change; objects that use the field are checked first."
+        "ALTER {words} {source} ACCEPT SCHEMA CHANGE accepts the change; objects that use the field are checked first."
     )
+
+    @property
+    def words(self) -> str:
+        return self.kind.upper()
 
     def hint(self) -> str | None:
         if self.side == "key":
@@ -287,6 +298,33 @@ class OutputTooLarge(RunError, code="RUN-0146"):
     sink: str
     MESSAGE = 'a batch of sink "{sink}" has too many rows to write in one transaction'
     HINT = "The sink tries smaller batches by itself. If this repeats, the view makes very much of a single record."
+
+
+class RecordTimeRefused(RunError, code="RUN-0147"):
+    """The broker does not take the time of a record: it is further from the present than the settings of the topic allow."""
+
+    topic: str
+    sink: str
+    MESSAGE = 'topic "{topic}" does not take the time of a record of "{sink}"'
+    DETAIL = (
+        "The settings message.timestamp.after.max.ms and message.timestamp.before.max.ms of the topic say how far from the present "
+        "a time may be. A compacted topic also refuses records without a key. Nothing of the batch is visible."
+    )
+    HINT = "Raise these settings of the topic, then write ALTER STREAM (or TABLE) {sink} RESUME."
+
+
+class OutputIndivisible(RunError, code="RUN-0148"):
+    """A sink that delivers exactly once has more output than fits the engine's memory, and no smaller batch is possible."""
+
+    sink: str
+    MESSAGE = 'the rows of sink "{sink}" are too many to write in one transaction, and no smaller batch is possible'
+    DETAIL = (
+        "They come from one record, from a batch of a materialized view, or from the keys of a query that was replaced."
+    )
+    HINT = (
+        "Raise spark.driver.maxResultSize in the table [spark.settings] of headgate.toml, or drop the sink and create it with "
+        "DELIVERY = 'at least once'."
+    )
 
 
 class TaskFailed(RunError, code="RUN-0201"):

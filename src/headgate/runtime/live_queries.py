@@ -90,7 +90,8 @@ class LiveQuery:
     on_end: Callable[[LiveQuery], None]
     has_new_version: Callable[[], bool] = lambda: False
     started: float = field(default_factory=time.monotonic)
-    boundaries: int = 0
+    announced: int = 0  # boundaries that Spark told of
+    boundaries: int = 0  # those that `on_boundary` was told of
     ended: bool = False
     failure: str | None = None
     outdated: bool = False  # there is a version of a schema that it may not know
@@ -168,8 +169,12 @@ class LiveQueries:
             seconds = SHORT_TRIGGER if short else self.trigger * random.uniform(1 - SPREAD, 1.0)
             writer = records(session).writeStream.format("kafka").outputMode("update").queryName(name)
             writer = writer.options(**options).option("checkpointLocation", str(checkpoint))
-            # PySpark's overloads do not name it yet.
-            query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()  # type: ignore[call-overload]
+            try:
+                # PySpark's overloads do not name it yet.
+                query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()  # type: ignore[call-overload]
+            except BaseException:
+                shutil.rmtree(checkpoint, ignore_errors=True)  # a task tries again and again
+                raise
         live = LiveQuery(query, query.runId, checkpoint, slots, on_boundary, on_end, has_new_version)
         self._running[live.run_id] = live
         if not query.isActive:  # it ended before anybody could be told
@@ -218,6 +223,7 @@ class LiveQueries:
     def _on_progress(self, run_id: str, end_offsets: str) -> None:
         live = self._running.get(run_id)
         if live is not None:
+            live.announced += 1
             self._events.put(lambda: live.on_boundary(live, end_offsets))
 
     def _on_end(self, run_id: str, failure: str | None) -> None:

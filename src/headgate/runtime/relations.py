@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
 from headgate.errors import InternalError
@@ -92,7 +94,7 @@ class RelationFrames:
 
     def _system(self, name: str) -> DataFrame:
         found = self._system_rows(name)
-        frame = self._session.createDataFrame([tuple(row) for row in found.rows], _struct(found.columns))
+        frame = _frame(self._session, found)
         return frame if found.more is None else frame.unionByName(found.more.frame(self._session))
 
 
@@ -123,6 +125,14 @@ class QueryTypes:
                     for name in relations:
                         session.catalog.dropTempView(name)
         return tuple(from_spark(field.dataType) for field in schema.fields)
+
+
+def _frame(session: SparkSession, found: SystemRows) -> DataFrame:
+    """The rows as Spark's, by way of Arrow: a list would go through Python workers, in eight tasks."""
+    schema = _struct(found.columns)
+    types = [to_arrow_type(field.dataType, timezone="UTC") for field in schema.fields]
+    columns = [pa.array([row[at] for row in found.rows], type_) for at, type_ in enumerate(types)]
+    return session.createDataFrame(pa.Table.from_arrays(columns, names=schema.names), schema)
 
 
 def _struct(columns: Record) -> StructType:

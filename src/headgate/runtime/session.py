@@ -106,6 +106,10 @@ LOCAL = {
     "spark.default.parallelism": "8",
     # VACUUM of Delta lists the files of a table in so many tasks, by default 10,000, however few files there are.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    # What each sort, join and group of a task takes from the heap at a time. By default it is a 16th of a core's share of
+    # the memory, up to 64 MB, of which a small batch fills some hundred bytes: after 25 small queries a heap was 500 MB, and 100
+    # with it. A row that is larger gets what it needs.
+    "spark.buffer.pageSize": "2m",
     # Four new workers took 1.6 CPU seconds, and 0.6 with it. Executors of a cluster may be older than this module.
     **({"spark.python.daemon.module": worker_daemon.MODULE} if sys.platform == "linux" else {}),
 }

@@ -61,6 +61,7 @@ class SourceReader:
     def __init__(self, source: SourceDefinition, clients: Clients) -> None:
         self.id = source.id
         self.name = source.name
+        self.kind = source.kind
         self.layout = source.layout
         self.topic_name = source.topic
         self.start_at = source.start_offsets

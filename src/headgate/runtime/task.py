@@ -25,12 +25,19 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog.positions import Positions, lag, reaches
+from headgate.catalog.positions import Positions, is_smallest, lag, reaches
 from headgate.catalog.tasks import Ledger, Mark
 from headgate.crash_points import crash_point
 from headgate.errors import HeadgateError
 from headgate.runtime.batch_rejects import BatchRejects
-from headgate.runtime.errors import ComputationFailed, Fenced, OutputTooLarge, ProgressLost, SparkGone
+from headgate.runtime.errors import (
+    ComputationFailed,
+    Fenced,
+    OutputIndivisible,
+    OutputTooLarge,
+    ProgressLost,
+    SparkGone,
+)
 from headgate.runtime.failures import is_of_spark, own_error, translated
 from headgate.runtime.ports import (
     Batch,
@@ -200,11 +207,13 @@ class Task:
     @property
     def positions(self) -> Positions:
         """Up to where the target has everything; empty while that is not known."""
-        return {} if self.ledger is None else self.ledger.positions
+        ledger = self.ledger  # a boundary may move it in another thread
+        return {} if ledger is None else ledger.positions
 
     def lag(self, available: Positions) -> int | None:
         """How much of the inputs is not in the target yet, given their ends; None while that is not known."""
-        return None if self.ledger is None else lag(self.ledger.positions, available)
+        ledger = self.ledger
+        return None if ledger is None else lag(ledger.positions, available)
 
     def has_work(self, available: Positions) -> bool:
         """Whether a batch would do something. True also while the progress is not known."""
@@ -422,12 +431,19 @@ class Task:
         if isinstance(error, ComputationFailed):
             error = self._located(session, error, raised)
         known = own_error(error, f'"{self.name}"')
+        if isinstance(known, OutputTooLarge) and self._is_indivisible():
+            known = OutputIndivisible(self.name)
         # A batch that is too large for Spark's memory ends Spark, so that counts against it.
         if known.retryable and not isinstance(known, SparkGone | OutputTooLarge):
             self._uncount_attempt()
         elif self._counted and self.target.commit == "own":
             self._keep_mark()
         return known
+
+    def _is_indivisible(self) -> bool:
+        """Whether no batch is smaller than the one that was tried: it has a record of each partition, or reads a stored view."""
+        tried = self._tried
+        return tried is not None and all(is_smallest(tried.start[id_], end) for id_, end in tried.end.items())
 
     def _located(self, session: SparkSession, failed: ComputationFailed, raised: BaseException) -> ComputationFailed:
         if self._tried is None:

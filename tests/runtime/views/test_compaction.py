@@ -42,7 +42,7 @@ class Table:
     def put(self) -> None:
         self.number += 1
         gone = f" UNION ALL SELECT *, -1 FROM ({self.words(self.number - 1)})" if self.number > 1 else ""
-        rows = self.session.sql(f"SELECT *, 1 AS hg_weight FROM ({self.words(self.number)}){gone}")
+        rows = self.session.sql(f"SELECT *, 1 AS `hg:weight` FROM ({self.words(self.number)}){gone}")
         ledger = Ledger(7, 1, self.number, 1, {}, "d")
         self.store.append(self.store.written(rows.coalesce(1), self.number), ledger, "fence")
 

@@ -33,6 +33,7 @@ from headgate.plan.plans import Outcome
 from headgate.runtime.ports import Batch, Diff
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.session import SMALL_SETTINGS
+from headgate.runtime.views.signed import WEIGHT
 from headgate.runtime.views.target import ViewTarget
 from headgate.runtime.views.view_task import ViewFiles, log_input, view_task
 from headgate.schema.render import spark_identifier
@@ -209,7 +210,7 @@ class World:
         start, end = ({1: KafkaPosition(source.name, "x", (at,))} for at in (number - 1, number))
         epoch = self.ledgers.next_epoch(definition.id)
         batch = Batch(definition.id, 1, number, epoch, start, end, definition.definition, datetime.now(UTC))
-        rows = [{**row, "hg_weight": weight} for row, weight in source.change(self.random)]
+        rows = [{**row, WEIGHT: weight} for row, weight in source.change(self.random)]
         target.write(
             Diff(self.frame(definition.view, rows, weighted=True), None, self.random.random() < 0.7),
             batch,
@@ -221,12 +222,12 @@ class World:
 
     def frame(self, view: MaterializedDefinition, rows: list[Values], *, weighted: bool = False) -> DataFrame:
         ddl = ", ".join(f"{spark_identifier(c.name)} {c.type}" for c in view.stored)
-        names = [*(c.name for c in view.stored), *(["hg_weight"] if weighted else [])]
+        names = [*(c.name for c in view.stored), *([WEIGHT] if weighted else [])]
         floats = {c.name for c in view.stored if c.type in ("DOUBLE", "FLOAT")}
         made = [
             tuple(float(cast(float, r[n])) if n in floats and r[n] is not None else r[n] for n in names) for r in rows
         ]
-        return self.session.createDataFrame(made, ddl + (", hg_weight int" if weighted else ""))
+        return self.session.createDataFrame(made, ddl + (f", {spark_identifier(WEIGHT)} int" if weighted else ""))
 
     def run(self, name: str) -> None:
         """Let a view read all that there is, as an engine would that has just started."""

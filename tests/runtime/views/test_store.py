@@ -14,6 +14,7 @@ from headgate.runtime.errors import Fenced
 from headgate.runtime.views.commits import local_folder, remove_folder
 from headgate.runtime.views.errors import ViewOutgrown
 from headgate.runtime.views.recent import few_rows
+from headgate.runtime.views.signed import WEIGHT
 from headgate.runtime.views.store import Pinned, ViewStore
 from headgate.runtime.views.stored_columns import physical_names, stored_type
 from headgate.runtime.views.target import ViewTarget
@@ -53,10 +54,10 @@ def test_stored_rows_get_the_columns_that_the_view_has_now(
         folder = "viewfs://elsewhere/shown/of a task/1"
     old, new = (ViewStore(folder, columns, TASK) for columns in (OLD, NEW))
     old.create(session)
-    put(old, session, 1, "SELECT 1 AS id, 'a' AS `odd (name)`, 1 AS hg_weight")
-    put(old, session, 2, "SELECT 2 AS id, 'b' AS `odd (name)`, 2 AS hg_weight")
+    put(old, session, 1, "SELECT 1 AS id, 'a' AS `odd (name)`, 1 AS `hg:weight`")
+    put(old, session, 2, "SELECT 2 AS id, 'b' AS `odd (name)`, 2 AS `hg:weight`")
     compact(old, session)
-    put(old, session, 3, "SELECT 1 AS id, 'a' AS `odd (name)`, -1 AS hg_weight")
+    put(old, session, 3, "SELECT 1 AS id, 'a' AS `odd (name)`, -1 AS `hg:weight`")
     seen = old.pin(session)
     assert seen is not None
     assert shown(new, session) == [(2, "b", "blue", None, None), (2, "b", "blue", None, None)]
@@ -64,7 +65,7 @@ def test_stored_rows_get_the_columns_that_the_view_has_now(
     ViewTarget(new, "v", "fence", lambda: session).begin(2)
     wide = (
         "SELECT 5000000000 AS id, 'c' AS `odd (name)`, 'red' AS colour, 'soft' AS NOTE, "
-        "named_struct('a b', TIME'10:11:12.123456') AS at, 1 AS hg_weight"
+        "named_struct('a b', TIME'10:11:12.123456') AS at, 1 AS `hg:weight`"
     )
     put(new, session, 4, wide)
     after = [(2, "b", "blue", None, None)] * 2 + [(5000000000, "c", "red", "soft", (time(10, 11, 12, 123456),))]
@@ -95,7 +96,7 @@ def test_a_reader_that_is_paused_for_long_finds_one_change_in_the_place_of_many(
     store.create(session)
     paused, slow = 1, 2  # the last batches that two tasks have read
     for number in range(1, 9):
-        moved = f"SELECT {number} AS id, 'a' AS `odd (name)`, 1 AS hg_weight"
+        moved = f"SELECT {number} AS id, 'a' AS `odd (name)`, 1 AS `hg:weight`"
         put(store, session, number, f"{moved} UNION ALL SELECT {number - 1}, 'a', -1" if number > 1 else moved)
         if number in (4, 6, 8):
             compact(store, session, (paused, slow))
@@ -123,8 +124,8 @@ def test_a_zero_has_no_sign_in_stored_rows(session: SparkSession, tmp_path: Path
     store = ViewStore(str(tmp_path), columns, TASK, grows=True)
     store.create(session)
     zero = "-0.0D AS d, array(named_struct('a b', -0.0F, 'n', 1), NULL) AS many, map('k', -0.0D) AS named"
-    put(store, session, 1, f"SELECT {zero}, 1 AS hg_weight")
-    put(store, session, 2, "SELECT double('NaN') AS d, NULL AS many, map('k', 1.5D) AS named, 1 AS hg_weight")
+    put(store, session, 1, f"SELECT {zero}, 1 AS `hg:weight`")
+    put(store, session, 2, "SELECT double('NaN') AS d, NULL AS many, map('k', 1.5D) AS named, 1 AS `hg:weight`")
     rows = store.shown(session, pin(store, session)).select(*(f"CAST({c.name} AS STRING)" for c in columns)).collect()
     assert sorted(map(tuple, rows)) == [("0.0", "[{0.0, 1}, null]", "{k -> 0.0}"), ("NaN", None, "{k -> 1.5}")]
 
@@ -150,9 +151,9 @@ def test_a_field_that_came_later_inside_of_a_value_has_its_default(session: Spar
     before, after = (ViewStore(str(tmp_path), (column, StoredColumn("id", "INT")), TASK) for column in (old, new))
     before.create(session)
     value = "named_struct('a a', 1, 'many', array(named_struct('m', 2), NULL))"
-    put(before, session, 1, f"SELECT {value} AS x, 1 AS id, 1 AS hg_weight UNION ALL SELECT NULL, 2, 1")
+    put(before, session, 1, f"SELECT {value} AS x, 1 AS id, 1 AS `hg:weight` UNION ALL SELECT NULL, 2, 1")
     compact(before, session)
-    put(before, session, 2, f"SELECT {value} AS x, 3 AS id, 1 AS hg_weight")
+    put(before, session, 2, f"SELECT {value} AS x, 3 AS id, 1 AS `hg:weight`")
     wanted = ("red", 1, [(2, 7), None], None)
     for begun in (False, True):
         if begun:
@@ -169,7 +170,7 @@ def pin(store: ViewStore, session: SparkSession) -> Pinned:
 
 def changed(store: ViewStore, session: SparkSession, pinned: Pinned, after: int, until: int) -> list[tuple[int, int]]:
     rows = store.consolidated(store.changes(session, pinned.head, after, until)).collect()
-    return sorted((row["id"], row["hg_weight"]) for row in rows)
+    return sorted((row["id"], row[WEIGHT]) for row in rows)
 
 
 @pytest.mark.unit

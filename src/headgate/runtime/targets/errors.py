@@ -126,7 +126,7 @@ class RowRefused(RowUnfit, code="RUN-0510"):
 
 
 class TableLocked(RunError, code="RUN-0511"):
-    """Another session holds a lock on the table, and did not give it up in time.
+    """Another session holds a lock on the table and did not give it up in time, or each waited for the other.
 
     Cure: End the transaction that holds the lock. The task tries again by itself.
     """

@@ -30,7 +30,7 @@ from headgate.sql.query.incremental import (
 from headgate.sql.query.tree_sql import quoted
 
 STORED = "hg_stored"
-"""What Spark calls the stored rows of the view itself, before the batch. They have the column hg_weight."""
+"""What Spark calls the stored rows of the view itself, before the batch. They have the column `WEIGHT`."""
 COUNT, PRESENT = n.Ref("hg_count", 0), n.Ref("hg_present", 0)
 
 
@@ -139,7 +139,7 @@ def _stored(hidden: Iterable[n.Ref], ends: EndsInGroups, names: Sequence[str]) -
     named = dict(zip(ends.columns, names, strict=True))
     own, shown = {ref: hidden_name(ref) for ref in hidden}, _shown_keys(ends)
     keys = {key: named[ref] for key, ref in shown.items()}
-    columns = [*own.items(), *keys.items(), *zip(ends.columns, names, strict=True), (WEIGHT, "hg_weight")]
+    columns = [*own.items(), *keys.items(), *zip(ends.columns, names, strict=True), (WEIGHT, WEIGHT.name)]
     outputs = tuple(computed(ref, f"`{name.replace('`', '``')}`") for ref, name in columns)
     return n.Scan(n.RelationName(STORED), STORED, tuple(name for _, name in columns), outputs)
 
