@@ -1,4 +1,4 @@
-"""A task in the scheduler: how it stands, when it can work, and how large its next batch is."""
+"""A task in the scheduler: what the scheduler needs of it and does with it, how it stands, and how large its next batch is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import KafkaPosition, LogPosition, Positions, lag as distance_to
-from headgate.runtime.ports import BatchResult, Input, Limit, Watched
+from headgate.errors import HeadgateError
+from headgate.runtime.ports import BatchResult, Input, Limit, ReplanNeeded, Watched
 
 LOOK_EVERY = 1.0  # seconds between two looks at an input whose end no poller knows
 CANCEL_EVERY = 0.5  # seconds between two attempts to cancel a batch
@@ -83,6 +84,22 @@ class ScheduledTask(Protocol):
         """End what runs by itself; with ``settle`` so that nothing of it is repeated."""
 
     def close(self) -> None: ...
+
+
+class Events(Protocol):
+    """Who is told how tasks do. Called by threads of the scheduler, one call at a time for one task."""
+
+    def begun(self, task: ScheduledTask, lag: int | None) -> None:
+        """The task knows where it stands."""
+
+    def committed(self, task: ScheduledTask, result: BatchResult) -> None: ...
+
+    def failed(self, task: ScheduledTask, error: HeadgateError) -> None:
+        """The task works again when it is added again. Until then it rests if the error is retryable, so that its lag stays
+        known; otherwise it is out of the scheduler."""
+
+    def outgrown(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
+        """The task must be planned anew. It rests until it is replaced."""
 
 
 @dataclass(slots=True)

@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import Position
 from headgate.errors import HeadgateError
 from headgate.runtime import entry as entries
-from headgate.runtime.entry import AIM, SHORTEST_AIM, Entry, Jobs, Request, ScheduledTask, watched_by
+from headgate.runtime.entry import AIM, SHORTEST_AIM, Entry, Events, Jobs, Request, ScheduledTask, watched_by
 from headgate.runtime.errors import TaskNotRunning
 from headgate.runtime.failures import own_error
 from headgate.runtime.poller import Pollers
@@ -36,22 +36,6 @@ RETRIERS = 4  # threads for tasks that do so after a failure
 DRAIN = 10.0  # seconds in which a batch may end before it is cancelled
 
 T = TypeVar("T")
-
-
-class Events(Protocol):
-    """Who is told how tasks do. Called by threads of the scheduler, one call at a time for one task."""
-
-    def begun(self, task: ScheduledTask, lag: int | None) -> None:
-        """The task knows where it stands."""
-
-    def committed(self, task: ScheduledTask, result: BatchResult) -> None: ...
-
-    def failed(self, task: ScheduledTask, error: HeadgateError) -> None:
-        """The task works again when it is added again. Until then it rests if the error is retryable, so that its lag stays
-        known; otherwise it is out of the scheduler."""
-
-    def outgrown(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
-        """The task must be planned anew. It rests until it is replaced."""
 
 
 class Scheduler:

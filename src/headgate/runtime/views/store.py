@@ -331,7 +331,6 @@ class ViewStore:
         return self._table_size(session, self._log)
 
     def snapshot_size(self, session: SparkSession, snapshot: Snapshot | None) -> int:
-        """The same of the snapshot."""
         return 0 if snapshot is None else self._table_size(session, snapshot.table)
 
     def _table_size(self, session: SparkSession, path: str) -> int:
