@@ -172,3 +172,18 @@ def test_a_field_that_comes_inside_of_a_record_has_its_default_in_old_rows(world
     _, after = followed(world, place({"name": "floor", "type": "int", "default": 3}))
     (stored,) = view_task_definition(after, after.get(world.named("m").id)).view.stored
     assert stored.inner == (FieldDefault((ELEMENT, "floor"), "3"),)
+
+
+@pytest.mark.parametrize(("query", "halts"), [("at.floor + 1 AS above", False), ("to_json(at) AS text", True)])
+def test_a_view_that_computes_with_one_field_of_a_record_does_not_halt_for_another_one(
+    world: Planning, query: str, halts: bool
+) -> None:
+    def place(*new: dict[str, object]) -> WrittenSchema:
+        inner = {"type": "record", "name": "place", "fields": [{"name": "floor", "type": "int"}, *new]}
+        fields = [{"name": "id", "type": "int"}, {"name": "item", "type": "string"}, {"name": "at", "type": inner}]
+        return WrittenSchema(json.dumps({"type": "record", "name": "order", "fields": fields}), (), 20 + len(new))
+
+    _, world.catalog = followed(world, place())
+    world.do(f"CREATE MATERIALIZED VIEW m AS SELECT {query} FROM orders")
+    plan, _ = followed(world, place({"name": "street", "type": ["null", "string"], "default": None}))
+    assert (Outcome.HALTS in outcomes(plan, world, "m")) is halts

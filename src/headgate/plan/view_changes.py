@@ -8,8 +8,9 @@ have to be filled anew: it stays as it is, and halts with the reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Column, Object, definition_of
@@ -17,11 +18,14 @@ from headgate.errors import HeadgateError
 from headgate.plan.chain import view_query
 from headgate.plan.errors import ViewNoLongerValid
 from headgate.plan.materialized_views import asserted_columns, kept_view, query_tree
+from headgate.plan.relations import named_types
 from headgate.plan.stored_copies import copies_among
 from headgate.plan.stored_defaults import StoredDefaults
 from headgate.schema import types as t
 from headgate.schema.render import print_type
 from headgate.sql.query import tree as n
+from headgate.sql.query.casts import expanded
+from headgate.sql.query.tree_sql import quoted
 from headgate.sql.statement import Kind
 from headgate.sql.views import CreateMaterializedView
 
@@ -89,18 +93,40 @@ def stored_form(catalog: Catalog, view: Object, columns: Sequence[Column]) -> St
     hidden = tuple(column.name for column in made.stored if column.hidden)
     if not made.incremental:
         return StoredForm(hidden, (), incremental=False)
-    computed: set[n.ColumnRef] = set()
+    computed: set[_Part] = set()
     _passed_on(query_tree(catalog, analysed), computed)
-    return StoredForm(hidden, tuple(sorted(_named_type(catalog, ref) for ref in computed)), incremental=True)
+    return StoredForm(hidden, tuple(sorted({_named_type(catalog, *part) for part in computed})), incremental=True)
 
 
-def _named_type(catalog: Catalog, ref: n.ColumnRef) -> tuple[str, str]:
+_Part: TypeAlias = tuple[n.ColumnRef, tuple[str, ...]]
+"""A column of a relation, or the field inside of it to which the names lead."""
+
+
+def _named_type(catalog: Catalog, ref: n.ColumnRef, path: tuple[str, ...]) -> tuple[str, str]:
     """Integers of any size give the same values, texts included, so they count as one type."""
     relation = catalog.get(ref.object)
     column = relation.column(ref.column)
     assert column is not None
-    type_ = t.Bigint() if isinstance(column.type, t.Integer) else column.type
-    return f"column {column.name} of {catalog.display_name(relation.id)}", print_type(type_)
+    type_ = _inside(named_types(catalog), column.type, path)
+    type_ = t.Bigint() if isinstance(type_, t.Integer) else type_
+    return f"column {'.'.join((column.name, *path))} of {catalog.display_name(relation.id)}", print_type(type_)
+
+
+def _inside(named: Callable[[t.Named], t.Type], type_: t.Type, path: tuple[str, ...]) -> t.Type:
+    for name in path:
+        type_ = expanded(type_, named)
+        field = type_.field(name) if isinstance(type_, t.Record) else None
+        if field is None:
+            break
+        type_ = field.type
+    return type_
+
+
+def _parts(expression: n.Expr, ref: n.Ref) -> set[tuple[str, ...]]:
+    """What an expression computes with of a column: the fields that it names, or all of it."""
+    found = re.findall(re.escape(quoted(ref)) + r"((?:\.`(?:[^`]|``)+`)*)", expression.sql)
+    paths = {tuple(name.replace("``", "`") for name in re.findall(r"\.`((?:[^`]|``)+)`", path)) for path in found}
+    return paths or {()}
 
 
 _WORDS = frozenset(["AND", "OR", "NOT", "IS", "NULL", "BETWEEN", "IN", "TRUE", "FALSE"])
@@ -116,7 +142,7 @@ def _compares_numbers(node: n.Node, condition: n.Expr) -> bool:
     return all(token[0] in "`'" or token[0].isdigit() or token.upper() in _WORDS or token in _SIGNS for token in tokens)
 
 
-def _passed_on(node: n.Node, computed: set[n.ColumnRef]) -> Mapping[n.Ref, n.ColumnRef]:
+def _passed_on(node: n.Node, computed: set[_Part]) -> Mapping[n.Ref, n.ColumnRef]:
     """The columns of a node that are columns of what it reads, unchanged. Notes those that something is computed from."""
     if isinstance(node, n.Scan):
         return {output.ref: output.origin for output in node.columns if output.origin is not None}
@@ -124,9 +150,10 @@ def _passed_on(node: n.Node, computed: set[n.ColumnRef]) -> Mapping[n.Ref, n.Col
     known = {ref: origin for each in below for ref, origin in each.items()}
     for expression in n.expressions_of(node):
         if expression.column is None and not _compares_numbers(node, expression):
-            computed |= {known[ref] for ref in expression.uses if ref in known}
+            used = (ref for ref in expression.uses if ref in known)
+            computed |= {(known[ref], path) for ref in used for path in _parts(expression, ref)}
         for subquery in expression.subqueries:
-            computed |= set(_passed_on(subquery, computed).values())
+            computed |= {(ref, ()) for ref in _passed_on(subquery, computed).values()}
     match node:
         case n.Project():
             return _renamed(known, [(output.value.column, output.ref) for output in node.columns])
