@@ -186,7 +186,7 @@ def test_the_disk_has_three_times_the_view_and_the_spare_bytes(table: Table, mon
     monkeypatch.setattr(compaction, "portions", lambda _: 2)
     session, store = table.session, Table(table.session, table.folder / "view")
     work = Compaction(store.store, "v", tuple, spare)
-    for number in range(1, 9):
+    for number in range(1, 7):
         store.put()
         work.committed(number)
         while work.due is not None and number % 2 == 0:

@@ -126,7 +126,9 @@ def test_a_zero_has_no_sign_in_stored_rows(session: SparkSession, tmp_path: Path
     zero = "-0.0D AS d, array(named_struct('a b', -0.0F, 'n', 1), NULL) AS many, map('k', -0.0D) AS named"
     put(store, session, 1, f"SELECT {zero}, 1 AS `hg:weight`")
     put(store, session, 2, "SELECT double('NaN') AS d, NULL AS many, map('k', 1.5D) AS named, 1 AS `hg:weight`")
-    rows = store.shown(session, pin(store, session)).select(*(f"CAST({c.name} AS STRING)" for c in columns)).collect()
+    rows = (
+        store.shown(session, pin(store, session)).selectExpr(*(f"CAST({c.name} AS STRING)" for c in columns)).collect()
+    )
     assert sorted(map(tuple, rows)) == [("0.0", "[{0.0, 1}, null]", "{k -> 0.0}"), ("NaN", None, "{k -> 1.5}")]
 
 
