@@ -11,17 +11,9 @@ from pyspark.sql import SparkSession
 from headgate.catalog.positions import KafkaPosition, Position, Positions
 from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import (
-    ComputationFailed,
-    Fenced,
-    OutputIndivisible,
-    OutputTooLarge,
-    ProgressLost,
-    RowNotEncodable,
-    SparkGone,
-    TaskFailed,
-)
+from headgate.runtime.errors import ComputationFailed, Fenced, RowNotEncodable, SparkGone, TaskFailed
 from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded
+from headgate.runtime.targets.errors import OutputIndivisible, OutputTooLarge, ProgressLost
 from headgate.runtime.task import ATTEMPTS, Step, Task
 from tests.runtime.memory_ports import (
     BAD,

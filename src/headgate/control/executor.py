@@ -26,7 +26,8 @@ from headgate.errors import HeadgateError, Span
 from headgate.plan import plans
 from headgate.plan.relations import sources_named
 from headgate.plan.statements import plan, skip_existing
-from headgate.purify.statements import ChangedSchemas, LiveLookups, PlannedLookups, purify
+from headgate.purify.lookups import ChangedSchemas, LiveLookups, PlannedLookups
+from headgate.purify.statements import purify
 from headgate.resolve.statements import Answers, Context, resolve_statement
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type

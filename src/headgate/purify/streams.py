@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from headgate.catalog.names import resolve
 from headgate.connectors.errors import TopicNotFound
+from headgate.purify.lookups import Lookups
 from headgate.registry.errors import SchemaIdNotFound
 from headgate.resolve import stream_errors as errors
 from headgate.resolve.schema_errors import MessageInImport
@@ -44,9 +44,6 @@ from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import Include, IncludeMetadata
 from headgate.sql.statement import Kind
 from headgate.sql.streams import CreateStream, CreateStreamAs
-
-if TYPE_CHECKING:  # that module calls this one
-    from headgate.purify.statements import Lookups
 
 
 def purify_stream(statement: CreateStream, context: Context, lookups: Lookups) -> CreateStream:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession, functions as F
 
 from headgate.plan.definitions import RecordTime
+from headgate.runtime.failures import translated
 from headgate.runtime.formats.given import values as v
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.schema import types as t
@@ -99,6 +101,12 @@ class SparkTimes:
         self._session = session
 
     def __call__(self, texts: Sequence[str], format_: str) -> Sequence[int | None]:
+        try:
+            return self._read(texts, format_)
+        except Exception as error:
+            raise translated(error) from error
+
+    def _read(self, texts: Sequence[str], format_: str) -> Sequence[int | None]:
         found: list[int | None] = []
         time = RecordTime("", t.Text(), format_)
         for start in range(0, len(texts), 1000):
@@ -111,7 +119,9 @@ class SparkTimes:
     def is_pattern(self, format_: str) -> bool:
         """Whether Spark takes the pattern."""
         try:
-            self(["1970-01-01 00:00:00"], format_)
-        except Exception:  # noqa: BLE001 - Spark has several classes for it
+            self._read(["1970-01-01 00:00:00"], format_)
+        except PySparkException:
             return False
+        except Exception as error:
+            raise translated(error) from error
         return True

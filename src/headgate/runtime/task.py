@@ -30,14 +30,7 @@ from headgate.catalog.tasks import Ledger, Mark
 from headgate.crash_points import crash_point
 from headgate.errors import HeadgateError
 from headgate.runtime.batch_rejects import BatchRejects
-from headgate.runtime.errors import (
-    ComputationFailed,
-    Fenced,
-    OutputIndivisible,
-    OutputTooLarge,
-    ProgressLost,
-    SparkGone,
-)
+from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone
 from headgate.runtime.failures import is_of_spark, own_error, translated
 from headgate.runtime.ports import (
     Batch,
@@ -54,6 +47,7 @@ from headgate.runtime.ports import (
     Target,
     Written,
 )
+from headgate.runtime.targets.errors import OutputIndivisible, OutputTooLarge, ProgressLost
 
 log = logging.getLogger(__name__)
 

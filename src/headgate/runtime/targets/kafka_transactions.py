@@ -29,19 +29,18 @@ from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.crash_points import crash_point, is_armed
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import SinkDefinition
-from headgate.runtime.errors import (
-    Fenced,
+from headgate.runtime.errors import Fenced, RecordTooLarge
+from headgate.runtime.failures import result_is_too_large
+from headgate.runtime.ports import Batch, Ledger, Limit, Written
+from headgate.runtime.targets.errors import (
     OutputTooLarge,
     ProgressLost,
     RecordTimeRefused,
-    RecordTooLarge,
     TargetTopicReplaced,
     TransactionFailed,
     TransactionsNotAllowed,
     TransactionTimeoutRefused,
 )
-from headgate.runtime.failures import result_is_too_large
-from headgate.runtime.ports import Batch, Ledger, Limit, Written
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.targets.kafka_progress import ProgressRecord, ProgressTopic, dump_record
 from headgate.runtime.targets.transactional_producer import (

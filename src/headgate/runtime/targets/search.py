@@ -20,11 +20,10 @@ from headgate.connectors.elasticsearch import SearchClient
 from headgate.crash_points import crash_point, is_armed
 from headgate.plan.definitions import AT, DefinitionName
 from headgate.plan.target_definitions import Fields, IndexDefinition, TargetField
-from headgate.runtime.errors import OutputTooLarge
 from headgate.runtime.failures import result_is_too_large
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
 from headgate.runtime.target_rows import pieces
-from headgate.runtime.targets.errors import FieldsIncompatible, IndexTaken, RowRefused
+from headgate.runtime.targets.errors import FieldsIncompatible, IndexTaken, OutputTooLarge, RowRefused
 from headgate.runtime.targets.kafka import BAD_ROW
 from headgate.runtime.targets.search_bulk import BulkWriter, Conflict, Item, RefusedItem, delete_lines, index_lines
 from headgate.runtime.targets.search_documents import DOCUMENT, ID, LONGEST_ID, PROBLEM, IndexDocuments
