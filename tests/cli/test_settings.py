@@ -57,11 +57,11 @@ def test_the_file_sets_everything(tmp_path: Path) -> None:
     }
 
 
-def test_memory_and_quarantine_can_be_set_in_the_file_and_in_the_environment(
+def test_memory_quarantine_and_views_can_be_set_in_the_file_and_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = read_settings(tmp_path)
-    assert (settings.spark.memory, settings.quarantine.in_catalog) == (None, 10_000)
+    assert (settings.spark.memory, settings.quarantine.in_catalog, settings.views.spare) == (None, 10_000, "256m")
     _write(tmp_path, '[spark]\nmemory = "2g"\n[quarantine]\nin_catalog = 5')
     settings = read_settings(tmp_path)
     assert (settings.spark.memory, settings.quarantine.in_catalog) == ("2g", 5)
@@ -154,6 +154,7 @@ def test_an_unknown_setting_of_the_environment_names_the_environment(
         ('[spark]\nmemory = "64m"', "spark.memory", "it is at least 256m"),
         ('[spark]\nmemory = "half"', "spark.memory", "it is a size such as 512m or 2g"),
         ("[quarantine]\nin_catalog = -1", "quarantine.in_catalog", "it is a number of records, at least 0"),
+        ('[views]\nspare = "some"', "views.spare", "it is a size such as 512m or 2g"),
         ("quarantine = 3", "quarantine", "it is a table, [quarantine]"),
         ("grpc_port = 70000", "grpc_port", "it is a number from 0 to 65535"),
         ('[events]\nurl = "ftp://x"', "events.url", "it is an address that begins with http:// or https://"),

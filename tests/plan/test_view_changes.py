@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import apply
 from headgate.control.view_tasks import view_task_definition
+from headgate.plan.definitions import ELEMENT, FieldDefault
 from headgate.plan.impact import FollowPlan, plan_follow
 from headgate.plan.plans import Outcome
 from headgate.schema.render import print_type
@@ -109,3 +113,77 @@ def test_a_view_whose_old_rows_would_differ_halts_alone(world: Planning, query: 
     assert outcomes(plan, world, "m") == {Outcome.HALTS}
     assert Outcome.HALTS not in outcomes(plan, world, "other")
     assert after.get(world.named("m").id).columns == world.named("m").columns
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT * FROM orders",
+        "SELECT DISTINCT *, id + 1 AS next FROM orders",
+        "SELECT DISTINCT a.*, b.item AS other FROM orders AS a JOIN orders AS b ON a.id = b.id",
+        "SELECT * FROM orders WHERE id > 3 UNION SELECT * FROM orders WHERE id < 3",
+        "SELECT * FROM orders UNION ALL SELECT * FROM orders",
+        "SELECT * FROM orders INTERSECT SELECT * FROM orders",
+        "SELECT * FROM orders EXCEPT SELECT * FROM orders WHERE id > 3",
+    ],
+)
+def test_a_view_whose_whole_rows_are_compared_gains_columns_with_their_defaults(world: Planning, query: str) -> None:
+    world.do(f"CREATE MATERIALIZED VIEW below AS {query}; CREATE MATERIALIZED VIEW m AS SELECT * FROM below")
+    plan, after = followed(world, COLOUR)
+    for name in ("below", "m"):
+        assert outcomes(plan, world, name) == {Outcome.GAINS}
+        new = view_task_definition(after, after.get(world.named(name).id))
+        assert {column.name: column.default for column in new.view.stored}["colour"] == '"red"'
+        old = view_task_definition(world.catalog, world.named(name))
+        assert new.definition == old.definition, "its stored rows would be refused"
+
+
+@pytest.mark.parametrize(("default", "outcome"), [("red", Outcome.GAINS), ("blue", Outcome.HALTS)])
+@pytest.mark.parametrize("words", ["UNION", "UNION ALL"])
+def test_a_union_of_two_sources_follows_when_both_have_gained_a_column_with_the_same_default(
+    world: Planning, words: str, default: str, outcome: Outcome
+) -> None:
+    world.outside.topics["others"] = 1
+    world.outside.add_subject("others-value", FIRST)
+    world.do(SOURCE.format(names="").replace("orders", "others"))
+    world.do(f"CREATE MATERIALIZED VIEW m AS SELECT * FROM orders {words} SELECT * FROM others")
+    plan, halted = followed(world, COLOUR)
+    assert outcomes(plan, world, "m") == {Outcome.HALTS}
+    colour = replace(COLOUR, text=COLOUR.text.replace("red", default))
+    plan = plan_follow(halted, halted.get(world.named("others").id), [("VALUE", colour)], no_asking)
+    assert outcomes(plan, world, "m") == {outcome}
+    assert ("colour" in columns(apply(halted, *plan.changes), world, "m")) is (outcome is Outcome.GAINS)
+
+
+def test_a_field_that_comes_inside_of_a_record_has_its_default_in_old_rows(world: Planning) -> None:
+    def place(*new: dict[str, object]) -> WrittenSchema:
+        inner = {"type": "record", "name": "place", "fields": [{"name": "street", "type": "string"}, *new]}
+        fields = [
+            {"name": "id", "type": "int"},
+            {"name": "item", "type": "string"},
+            {"name": "at", "type": {"type": "array", "items": inner}},
+        ]
+        return WrittenSchema(json.dumps({"type": "record", "name": "order", "fields": fields}), (), 20 + len(new))
+
+    _, world.catalog = followed(world, place())
+    world.do(
+        "CREATE MATERIALIZED VIEW below AS SELECT at AS places FROM orders; CREATE MATERIALIZED VIEW m AS SELECT * FROM below"
+    )
+    _, after = followed(world, place({"name": "floor", "type": "int", "default": 3}))
+    (stored,) = view_task_definition(after, after.get(world.named("m").id)).view.stored
+    assert stored.inner == (FieldDefault((ELEMENT, "floor"), "3"),)
+
+
+@pytest.mark.parametrize(("query", "halts"), [("at.floor + 1 AS above", False), ("to_json(at) AS text", True)])
+def test_a_view_that_computes_with_one_field_of_a_record_does_not_halt_for_another_one(
+    world: Planning, query: str, halts: bool
+) -> None:
+    def place(*new: dict[str, object]) -> WrittenSchema:
+        inner = {"type": "record", "name": "place", "fields": [{"name": "floor", "type": "int"}, *new]}
+        fields = [{"name": "id", "type": "int"}, {"name": "item", "type": "string"}, {"name": "at", "type": inner}]
+        return WrittenSchema(json.dumps({"type": "record", "name": "order", "fields": fields}), (), 20 + len(new))
+
+    _, world.catalog = followed(world, place())
+    world.do(f"CREATE MATERIALIZED VIEW m AS SELECT {query} FROM orders")
+    plan, _ = followed(world, place({"name": "street", "type": ["null", "string"], "default": None}))
+    assert (Outcome.HALTS in outcomes(plan, world, "m")) is halts

@@ -67,6 +67,8 @@ class MemoryTask:
         watched = Watched(cluster, self.topic) if cluster is not None else None
         self.inputs = cast("Mapping[int, Input]", {SOURCE: WatchedInput(watched)})
         self.due: float | None = None
+        self.chore_due: float | None = None
+        self.chore: Callable[[], None] = lambda: None
         self.work = work
         self.closed = False
         self.can_go_live = self.is_live = False
@@ -109,6 +111,13 @@ class MemoryTask:
         rows = lag(self.positions, {SOURCE: read})
         self.positions = {SOURCE: read}
         return BatchResult(self.batches, rows, time.monotonic() - began, self.positions)
+
+    def do_chore(self, session: SparkSession) -> None:
+        assert self._in_use.acquire(blocking=False), "the task runs twice at once"
+        try:
+            self.chore()
+        finally:
+            self._in_use.release()
 
     def finish(self, session: SparkSession, *, settle: bool = True) -> None:
         self.is_live = False

@@ -22,6 +22,7 @@ from headgate.runtime.on_demand import on_demand_frame
 from headgate.runtime.views.store import ViewStore
 from headgate.schema import types as t
 from headgate.schema.formats.spark import to_spark
+from tests.runtime.views.compacting import compact
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -136,9 +137,7 @@ def test_a_key_is_looked_up_by_the_statistics_of_files(session: SparkSession, tm
         made = session.sql(f"SELECT id AS whole, 'w' AS word, 1 AS `hg:weight` FROM range({first}, {first + 1000})")
         store.append(store.written(made, number), Ledger(7, 1, number, 1, {}, "d"), "fence")
         if number == 1:
-            pinned = store.pin(session)
-            assert pinned is not None
-            store.compact(session, pinned)
+            compact(store, session)
     pinned = store.pin(session)
     assert pinned is not None
     asked = replace(call(["whole", "word"], "object"), key=("1500",))

@@ -351,6 +351,68 @@ def test_work_between_two_batches_has_the_task_for_itself(two_workers: Running) 
         two_workers.scheduler.between_batches(7, lambda *_: None)
 
 
+def test_a_chore_and_a_batch_take_turns(one_worker: Running) -> None:
+    turns: list[str] = []
+    task = MemoryTask(1, one_worker.cluster, lambda: turns.append("batch"))
+    task.chore = lambda: turns.append("chore")
+    one_worker.add(task)
+    task.chore_due = 0.0
+    one_worker.cluster.put(task.topic, 100 * FIRST_ROWS)
+    one_worker.events.wait_until(lambda: len(one_worker.events.commits) >= 3)
+    task.chore_due = None
+    batches = [at for at, turn in enumerate(turns) if turn == "batch"]
+    assert all(turns[at + 1] == "chore" for at in batches[:-1])
+
+
+def test_a_chore_is_done_at_its_time_without_new_records(one_worker: Running) -> None:
+    done = threading.Event()
+    task = MemoryTask(1, one_worker.cluster)
+    task.chore_due = time.time() + 0.2
+
+    def chore() -> None:
+        task.chore_due = None
+        done.set()
+
+    task.chore = chore
+    one_worker.add(task)
+    assert done.wait(LONG)
+
+
+def test_chores_leave_the_other_workers_to_batches(two_workers: Running) -> None:
+    gate = Gate()
+    busy, waiting, other = (MemoryTask(id_, two_workers.cluster) for id_ in (1, 2, 3))
+    busy.chore = gate
+    busy.chore_due = 0.0
+    two_workers.add(busy)
+    assert gate.entered.wait(LONG)
+    begun: list[int] = []
+    waiting.chore, waiting.chore_due = lambda: begun.append(2), 0.0
+    two_workers.add(waiting, other)
+    for number in range(1, 4):
+        two_workers.cluster.put(other.topic, number)
+        two_workers.cluster.put(waiting.topic, number)
+        two_workers.events.wait_until(lambda n=number: two_workers.events.commits.count(3) >= n)  # type: ignore[misc]
+    two_workers.events.wait_until(lambda: 2 in two_workers.events.commits)
+    assert not begun, "only one worker does chores"
+    busy.chore_due = None
+    gate.opened.set()
+
+
+def test_a_chore_that_fails_fails_its_task_alone(two_workers: Running) -> None:
+    bad, good = MemoryTask(1, two_workers.cluster), MemoryTask(2, two_workers.cluster)
+
+    def chore() -> None:
+        raise TargetTopicGone("out", 'sink "bad"')
+
+    bad.chore = chore
+    two_workers.add(bad, good)
+    bad.chore_due = 0.0
+    two_workers.scheduler.wake(1)
+    two_workers.events.wait_until(lambda: 1 in two_workers.events.failures)
+    two_workers.cluster.put(good.topic, 1)
+    two_workers.events.wait_until(lambda: 2 in two_workers.events.commits)
+
+
 def test_many_tasks_never_run_twice_at_once_and_read_all() -> None:
     running = Running(4)
     tasks = [MemoryTask(id_, running.cluster, lambda: time.sleep(0.001)) for id_ in range(1, 41)]

@@ -257,6 +257,7 @@ class EngineServer:
             slots,
             self._views,
             self._hook(),
+            size_in_bytes(self._settings.views.spare),
         )
 
 

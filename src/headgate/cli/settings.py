@@ -20,6 +20,9 @@
     [quarantine]
     in_catalog = 10000             # bad records that the catalog keeps for each task; more go to the warehouse
 
+    [views]
+    spare = "256m"                 # of the disk for old files of a materialized view, beside three copies of it
+
     [events]                       # a web hook for all events of the catalog
     url = "https://example.org/hook"
     secret = "what they are signed with"
@@ -162,6 +165,12 @@ class QuarantineSettings(Table):
     in_catalog: int = Field(default=10_000, ge=0)  # bad records of a task; further ones go to the warehouse
 
 
+class ViewSettings(Table):
+    """The table `[views]`: where materialized views are stored."""
+
+    spare: Size = "256m"  # of the disk for old files of each view, beside three copies of it
+
+
 class EventSettings(Table):
     """The table `[events]`: the web hook that receives all events of the catalog, and the secret that signs them."""
 
@@ -205,6 +214,7 @@ class Settings(BaseSettings):
     spark: SparkSettings = Field(default_factory=SparkSettings)
     queries: QuerySettings = Field(default_factory=QuerySettings)
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
+    views: ViewSettings = Field(default_factory=ViewSettings)
     events: EventSettings = Field(default_factory=EventSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
@@ -301,6 +311,7 @@ TABLES: dict[str, type[Table]] = {
     "spark": SparkSettings,
     "queries": QuerySettings,
     "quarantine": QuarantineSettings,
+    "views": ViewSettings,
     "events": EventSettings,
     "log": LogSettings,
 }

@@ -24,7 +24,7 @@ from headgate.connectors.connections import Connections
 from headgate.control.managed_task import ManagedTask, pause_before, status_of
 from headgate.control.new_tasks import MakeTask, TaskMaker, signature
 from headgate.errors import HeadgateError
-from headgate.runtime.entry import ScheduledTask
+from headgate.runtime.entry import Jobs, ScheduledTask
 from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskNotRunning
 from headgate.runtime.failures import own_error
 from headgate.runtime.live_queries import LiveQueries
@@ -32,7 +32,7 @@ from headgate.runtime.ports import BatchResult, Progress, ReplanNeeded
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.realtime import RealTimeTask
 from headgate.runtime.replay import Replayed, replay
-from headgate.runtime.scheduler import Jobs, Scheduler
+from headgate.runtime.scheduler import Scheduler
 from headgate.runtime.sink_task import sink_task
 from headgate.runtime.source import Follow
 from headgate.runtime.targets.errors import ColumnsIncompatible, FieldsIncompatible

@@ -44,6 +44,7 @@ from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
 from headgate.runtime.session import SmallJobs, Spark, SparkJobs, kill_jvm_of
 from headgate.runtime.source import SourceReader
+from headgate.runtime.views.compaction import SPARE
 from headgate.runtime.views.view_task import ViewFiles
 from headgate.schema.types import Type
 from headgate.sql import connections
@@ -86,15 +87,17 @@ class Engine:
         real_time_slots: int = 0,
         views: str | None = None,
         hook: HookAddress | None = None,
+        spare: int = SPARE,
     ) -> None:
         """``queries`` runs SELECTs. ``real_time_slots`` are those of Spark's that tasks in real time may hold. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
         the lease of the catalog is lost: it must end this process and Spark at once. ``files`` is where many bad records
-        go, and ``views`` is the address of materialized views; by default both are folders of the project. ``hook`` is where all events of the catalog are sent."""
+        go, and ``views`` is the address of materialized views; by default both are folders of the project. ``spare`` are bytes for old files of each view. ``hook`` is where all events of the catalog are sent."""
         self.project = project
         self._spark = spark
         self._queries = queries
         self._files = files or QuarantineFiles(str(project.state / "warehouse" / "quarantine"))
-        self._views = ViewFiles(views or str(project.state / "warehouse" / "views"), SmallJobs(spark.session).session)
+        warehouse = views or str(project.state / "warehouse" / "views")
+        self._views = ViewFiles(warehouse, SmallJobs(spark.session).session, spare=spare)
         project.state.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(project.state / "catalog.db")
         if (stopped := self.store.silent_holder) is not None:

@@ -165,15 +165,28 @@ class ViewDefinition:
     columns: tuple[str, ...]
 
 
+ELEMENT = "[]"  # in a path to a field: the elements of an array, or the values of a map
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDefault:
+    """The value, as JSON text, of a field inside of a column in rows that were stored before it came."""
+
+    path: tuple[str, ...]
+    value: str
+
+
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
     """A column of the stored rows of a materialized view, with its type in the words of Spark. The view does not show a
-    hidden one. ``default`` is its value in rows that were stored before it came, as JSON text; None stands for null."""
+    hidden one. ``default`` is its value in rows that were stored before it came, as JSON text; None stands for null. ``inner``
+    are the same for fields inside of it."""
 
     name: str
     type: str
     hidden: bool = False
     default: str | None = None
+    inner: tuple[FieldDefault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

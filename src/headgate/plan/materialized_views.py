@@ -11,9 +11,9 @@ from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.plan import definitions as d, errors
 from headgate.plan.chain import query_stability, relation_growth, relation_stability, source_key_columns, valid_query
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.reading import source_layout
 from headgate.plan.relations import named_types, relations_read, system_relations_read
 from headgate.plan.stored_copies import copies_among, over_copies
+from headgate.plan.stored_defaults import Default, StoredDefaults
 from headgate.plan.view_definitions import Clock
 from headgate.resolve.streams import READ_KINDS
 from headgate.schema.types import Type
@@ -245,31 +245,16 @@ def materialized(catalog: Catalog, view: Object) -> KeptView:
 
 def materialized_definition(catalog: Catalog, view: Object, kept: KeptView) -> d.MaterializedDefinition:
     """A materialized view as others read it."""
-    known: dict[int, Mapping[str, str | None]] = {}
-    defaults = {column.name: _default(catalog, column, known) for column in view.columns}
+    defaults = {name: next(iter(found), Default()) for name, found in StoredDefaults(catalog).of_relation(view).items()}
     key = tuple(column.name for column in view.columns if column.key)
     made, keyed, appends = kept.maintenance, view.growth is Growth.KEYED, view.growth is Growth.APPEND
     stored = tuple(
-        d.StoredColumn(c.name, c.type, c.hidden, None if c.hidden else defaults[c.name]) for c in made.stored
+        d.StoredColumn(c.name, c.type, hidden=True)
+        if c.hidden
+        else d.StoredColumn(c.name, c.type, False, defaults[c.name].value, defaults[c.name].inner)
+        for c in made.stored
     )
     return d.MaterializedDefinition(view.id, view.name, stored, key if keyed else None, appends, made.grows)
-
-
-def _default(catalog: Catalog, column: Column, known: dict[int, Mapping[str, str | None]]) -> str | None:
-    """The default of the source's field that a column is a plain projection of. ``known`` keeps the defaults of each source by
-    the names of its columns."""
-    relation: Object | None = None
-    while column.origin is not None:
-        relation = catalog.get(column.origin.object)
-        above = relation.column(column.origin.column)
-        assert above is not None
-        column = above
-    if relation is None or relation.kind is Kind.VIEW:  # the column is computed by it
-        return None
-    if relation.id not in known:
-        layout = source_layout(relation)
-        known[relation.id] = {} if layout is None else {c.name: c.default for c in layout.columns}
-    return known[relation.id].get(column.name)
 
 
 def creation_notice(name: str, kept: KeptView) -> str:

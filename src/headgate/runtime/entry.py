@@ -1,4 +1,4 @@
-"""A task in the scheduler: how it stands, when it can work, and how large its next batch is."""
+"""A task in the scheduler: what the scheduler needs of it and does with it, how it stands, and how large its next batch is."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import KafkaPosition, LogPosition, Positions, lag as distance_to
-from headgate.runtime.ports import BatchResult, Input, Limit, Watched
+from headgate.errors import HeadgateError
+from headgate.runtime.ports import BatchResult, Input, Limit, ReplanNeeded, Watched
 
 LOOK_EVERY = 1.0  # seconds between two looks at an input whose end no poller knows
 CANCEL_EVERY = 0.5  # seconds between two attempts to cancel a batch
@@ -24,6 +26,14 @@ FIRST_ROWS = 50_000  # size of a task's first batch
 # Bounds of a batch. The larger one bounds what is read again after a crash.
 FEWEST_ROWS, MOST_ROWS = 1_000, 500_000
 SMALL_ROWS = 10_000  # rows up to which a batch is planned as a small one
+
+
+class Jobs(Protocol):
+    """Runs batches on Spark: see `SparkJobs`."""
+
+    def batch(self, tag: str, *, small: bool) -> AbstractContextManager[SparkSession]: ...
+
+    def cancel(self, tag: str) -> None: ...
 
 
 class ScheduledTask(Protocol):
@@ -41,6 +51,13 @@ class ScheduledTask(Protocol):
     @property
     def due(self) -> float | None:
         """The time (``time.time``) at which a batch is wanted even if there is nothing new to read; None for no timer."""
+
+    @property
+    def chore_due(self) -> float | None:
+        """The time at which work is wanted that can be done between any two batches; None for no such work."""
+
+    def do_chore(self, session: SparkSession) -> None:
+        """Do a part of that work."""
 
     @property
     def positions(self) -> Positions: ...
@@ -67,6 +84,22 @@ class ScheduledTask(Protocol):
         """End what runs by itself; with ``settle`` so that nothing of it is repeated."""
 
     def close(self) -> None: ...
+
+
+class Events(Protocol):
+    """Who is told how tasks do. Called by threads of the scheduler, one call at a time for one task."""
+
+    def begun(self, task: ScheduledTask, lag: int | None) -> None:
+        """The task knows where it stands."""
+
+    def committed(self, task: ScheduledTask, result: BatchResult) -> None: ...
+
+    def failed(self, task: ScheduledTask, error: HeadgateError) -> None:
+        """The task works again when it is added again. Until then it rests if the error is retryable, so that its lag stays
+        known; otherwise it is out of the scheduler."""
+
+    def outgrown(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
+        """The task must be planned anew. It rests until it is replaced."""
 
 
 @dataclass(slots=True)
@@ -137,6 +170,8 @@ class Entry:
     cancelled_at: float | None = None  # when its jobs were cancelled last
     ends_query: bool = False  # it leaves, and may run by itself until it has left
     requests: deque[Request] = field(default_factory=deque)
+    at_chore: bool = False  # a worker does a chore
+    did_chore: bool = False  # its last turn was a chore
 
     @property
     def is_at_work(self) -> bool:
@@ -152,7 +187,24 @@ class Entry:
             return self.task.is_live
         if self.resting or not self.begun:
             return False
+        return self.wants_batch or self.chore_timer <= 0
+
+    @property
+    def wants_batch(self) -> bool:
         return bool(self.requests) or self.woken or self.has_work or self.timer <= 0
+
+    @property
+    def chore_timer(self) -> float:
+        """Seconds until a chore is wanted; infinite for none."""
+        due = self.task.chore_due
+        return math.inf if due is None else due - time.time()
+
+    @property
+    def prefers_chore(self) -> bool:
+        """Whether a chore is next: a batch and a part of a chore take turns."""
+        return (
+            not self.leaving and self.chore_timer <= 0 and not (self.wants_batch and (self.did_chore or self.requests))
+        )
 
     @property
     def next_cancel(self) -> float | None:

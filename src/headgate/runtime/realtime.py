@@ -112,6 +112,10 @@ class RealTimeTask:
         return self.task.positions
 
     can_go_live = True
+    chore_due = None  # its targets have no chores
+
+    def do_chore(self, session: SparkSession) -> None:
+        """There is nothing to do."""
 
     @property
     def is_live(self) -> bool:

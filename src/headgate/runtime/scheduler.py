@@ -14,15 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol, TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import Position
 from headgate.errors import HeadgateError
 from headgate.runtime import entry as entries
-from headgate.runtime.entry import AIM, SHORTEST_AIM, Entry, Request, ScheduledTask, watched_by
+from headgate.runtime.entry import AIM, SHORTEST_AIM, Entry, Events, Jobs, Request, ScheduledTask, watched_by
 from headgate.runtime.errors import TaskNotRunning
 from headgate.runtime.failures import own_error
 from headgate.runtime.poller import Pollers
@@ -36,30 +36,6 @@ RETRIERS = 4  # threads for tasks that do so after a failure
 DRAIN = 10.0  # seconds in which a batch may end before it is cancelled
 
 T = TypeVar("T")
-
-
-class Jobs(Protocol):
-    """Runs batches on Spark: see `SparkJobs`."""
-
-    def batch(self, tag: str, *, small: bool) -> AbstractContextManager[SparkSession]: ...
-
-    def cancel(self, tag: str) -> None: ...
-
-
-class Events(Protocol):
-    """Who is told how tasks do. Called by threads of the scheduler, one call at a time for one task."""
-
-    def begun(self, task: ScheduledTask, lag: int | None) -> None:
-        """The task knows where it stands."""
-
-    def committed(self, task: ScheduledTask, result: BatchResult) -> None: ...
-
-    def failed(self, task: ScheduledTask, error: HeadgateError) -> None:
-        """The task works again when it is added again. Until then it rests if the error is retryable, so that its lag stays
-        known; otherwise it is out of the scheduler."""
-
-    def outgrown(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
-        """The task must be planned anew. It rests until it is replaced."""
 
 
 class Scheduler:
@@ -319,10 +295,14 @@ class Scheduler:
     def _work(self) -> None:
         while (entry := self._next()) is not None:
             try:
-                work = self._finish if entry.leaving else self._serve if entry.requests else self._run
-                work(entry)
+                self._work_of(entry)(entry)
             except Exception as error:  # noqa: BLE001 - only this task is left out
                 self._fail(entry, error)
+
+    def _work_of(self, entry: Entry) -> Callable[[Entry], None]:
+        if entry.leaving or entry.at_chore:
+            return self._finish if entry.leaving else self._do_chore
+        return self._serve if entry.requests else self._run
 
     def _next(self) -> Entry | None:
         """The entry to work on, now busy; None at the end."""
@@ -333,15 +313,19 @@ class Scheduler:
                     return None
                 if sum(e.busy and e.begun and e.failed for e in self._entries.values()) >= self._most_failed:
                     waiting = [e for e in waiting if e.leaving or not e.failed]
+                # One worker at a time does chores, so that the batches of other tasks have the others.
+                at_chore = any(e.at_chore for e in self._entries.values())
+                if at_chore:
+                    waiting = [e for e in waiting if e.leaving or e.wants_batch]
                 if waiting:
                     chosen = min(waiting, key=lambda e: (not e.requests, e.worked_at))
-                    chosen.busy = True
+                    chosen.busy, chosen.at_chore = True, not at_chore and chosen.prefers_chore
                     return chosen
-                self._changed.wait(self._until_next_timer())
+                self._changed.wait(self._until_next_timer(at_chore))
 
-    def _until_next_timer(self) -> float | None:
-        idle = [e.timer for e in self._entries.values() if e.begun and not e.busy and not e.resting]
-        soonest = min(idle, default=float("inf"))
+    def _until_next_timer(self, at_chore: bool) -> float | None:
+        idle = [e for e in self._entries.values() if e.begun and not e.busy and not e.resting]
+        soonest = min((e.timer if at_chore else min(e.timer, e.chore_timer) for e in idle), default=float("inf"))
         return None if soonest == float("inf") else max(0.01, soonest)
 
     def _finish(self, entry: Entry) -> None:
@@ -370,8 +354,17 @@ class Scheduler:
             request.answer.set_exception(error)
         self._release(entry)
 
+    def _do_chore(self, entry: Entry) -> None:
+        with self._changed:
+            entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
+        with self._jobs.batch(entry.tag, small=False) as session:
+            entry.task.do_chore(session)
+        entry.did_chore = True
+        self._release(entry)
+
     def _run(self, entry: Entry) -> None:
         with self._changed:
+            entry.did_chore = False
             others = sum(other.is_ready for other in self._entries.values())
             available = self._available(entry.task)
             aim = max(SHORTEST_AIM, AIM / (1 + others / len(self._threads)))
@@ -418,7 +411,7 @@ class Scheduler:
     def _release(self, entry: Entry) -> None:
         """The entry is not busy any more: go on with it, with its successor, or not at all."""
         with self._closing_outside_of_lock():
-            entry.busy, entry.tag = False, None
+            entry.busy, entry.at_chore, entry.tag = False, False, None
             entry.worked_at = time.monotonic()
             self._look(entry)
             if entry.leaving and not entry.task.is_live:  # otherwise a worker ends it first

@@ -74,6 +74,9 @@ DEFAULTS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.writeChecksumFile.enabled": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # VACUUM would make two commits. Delta refuses a version that is not the last one after the time of retention, so that a snapshot
+    # could not be read any more a quarter of an hour later.
+    "spark.databricks.delta.vacuum.logging.enabled": "false",
     # A batch without changes is a commit too: it moves the ledger.
     "spark.databricks.delta.skipRecordingEmptyCommits": "false",
     "spark.sql.variable.substitute": "false",  # `${x}` in a query is text, no variable of Spark's

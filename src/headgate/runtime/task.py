@@ -74,6 +74,16 @@ class Step(Protocol):
         """Where the inputs end now."""
 
 
+class Chores(Protocol):
+    """Work for the target that can be done between any two batches, in steps that a batch can wait for."""
+
+    @property
+    def due(self) -> float | None:
+        """The time (``time.time``) of the next step; None if there is none."""
+
+    def step(self, session: SparkSession) -> None: ...
+
+
 class Task:
     """Moves rows from its inputs through its plan to its target. Used by one thread at a time."""
 
@@ -91,6 +101,7 @@ class Task:
         begins_empty: bool = False,
         generation: int = 1,
         next_due: Callable[[float], float] | None = None,
+        chores: Chores | None = None,
         stored_bytes: Callable[[], int | None] = lambda: None,
         told: Callable[[], str | None] = lambda: None,
         guard: Callable[[], None] = lambda: None,
@@ -119,6 +130,7 @@ class Task:
         self._begins_empty = begins_empty
         self._generation = generation
         self._next_due = next_due
+        self._chores = chores
         self._stored_bytes = stored_bytes
         self._told = told
         self._guard = guard
@@ -208,6 +220,16 @@ class Task:
         """Whether the target was written with another definition, and can be brought in step."""
         ledger = self.ledger
         return self._step is not None and ledger is not None and ledger.definition != self.plan.definition
+
+    @property
+    def chore_due(self) -> float | None:
+        """When the next step of the target's chores is wanted."""
+        return None if self._chores is None or self.ledger is None else self._chores.due
+
+    def do_chore(self, session: SparkSession) -> None:
+        self._guard()
+        if self._chores is not None:
+            self._chores.step(session)
 
     can_go_live = is_live = False  # whether it runs by itself, between two calls
 

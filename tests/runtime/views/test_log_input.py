@@ -69,7 +69,7 @@ class Trimmed(ViewStore):
     """A view after batch 90, of whose log the first 40 batches are gone and those up to 60 are one change."""
 
     def pin(self, session: SparkSession) -> Pinned | None:
-        return Pinned(Head(5, 1, ledger(90)), Snapshot(3, 80, trimmed=40, merged=((40, 60),)))
+        return Pinned(Head(5, 1, ledger(90)), Snapshot("snapshot", 3, 80, trimmed=40, merged=((40, 60),)))
 
 
 def test_a_reader_that_is_too_far_behind_is_told_so() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ from headgate.schema.render import spark_identifier
 
 RECENT_COMMITS = 10  # commits that Spark is asked for at first, and then ten times as many
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
+_LOG_FILE = re.compile(r"\.?(\d{20})\.")
+KEPT_COMMITS = 50  # commits among which the last one that says something is looked for
 
 
 class Commit(NamedTuple):
@@ -56,6 +59,31 @@ def folder_size(folder: Path) -> int:
             with suppress(FileNotFoundError):
                 total += os.stat(os.path.join(parent, name)).st_size
     return total
+
+
+def forget_commits(table: str, before: float) -> None:
+    """Remove what says how a local table was up to the last checkpoint before a time. Delta does so too, but keeps the whole day of that
+    time: a view with a batch a second would have 86,000 files by the evening, which every look at the table lists."""
+    folder = local_folder(table)
+    if folder is None or not (folder / "_delta_log").is_dir():
+        return
+    files = {path: int(found[1]) for path in (folder / "_delta_log").iterdir() if (found := _LOG_FILE.match(path.name))}
+    made = {version: path for path, version in files.items() if _COMMIT_FILE.fullmatch(path.name)}
+    old = [version for version, path in made.items() if path.stat().st_mtime < before]
+    said = [version for version, path in sorted(made.items())[-KEPT_COMMITS:] if _said(path) is not None]
+    checkpoints = [version for path, version in files.items() if path.name.endswith(".checkpoint.parquet")]
+    ends = [version for version in checkpoints if old and said and version <= min(max(old), max(said))]
+    for path, version in files.items():
+        if ends and version < max(ends):
+            path.unlink(missing_ok=True)
+
+
+def remove_folder(session: SparkSession, folder: str) -> None:
+    """Spark has one public way to remove a folder of any file system: to drop a database that lies in it."""
+    name = f"headgate_leaving_{uuid.uuid4().hex}"
+    path = folder.replace("\\", "\\\\").replace("'", "\\'")
+    session.sql(f"CREATE DATABASE {name} LOCATION '{path}'")
+    session.sql(f"DROP DATABASE {name} CASCADE")
 
 
 def _of_files(log: Path) -> Iterator[Commit] | None:

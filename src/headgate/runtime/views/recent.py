@@ -28,8 +28,9 @@ from pyspark.sql.types import (
 
 from headgate.schema.render import spark_identifier
 
-# What the driver takes of a batch: so many rows of each partition, with texts and bytes up to this length.
-FEW, SHORT = 4_000, 8_000
+# What the driver takes of a batch: so many rows of each partition, with texts and bytes up to this length, or shorter ones where a
+# row has several, so that a partition gives at most MOST_TEXT.
+FEW, SHORT, MOST_TEXT = 4_000, 8_000, 32 << 20
 # Types whose values Arrow brings to the driver and back as they are, and whose size is known.
 _PLAIN = (
     BooleanType,
@@ -114,9 +115,11 @@ def few_rows(written: DataFrame) -> FewRows | None:
         return None
     # The number of a row in its partition: the higher bits are the partition's.
     at = F.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)
-    cut = [_cut(field).alias(field.name) for field in fields]
+    texts = sum(isinstance(field.dataType, StringType | BinaryType) for field in fields)
+    short = min(SHORT, MOST_TEXT // (FEW * max(1, texts)))
+    cut = [_cut(field, short).alias(field.name) for field in fields]
     found = written.select(*cut, at.alias(_AT)).where(F.col(_AT) <= FEW).toArrow()
-    if found.num_rows > FEW or any(_is_cut(found.column(at)) for at in range(len(fields))):
+    if found.num_rows > FEW or any(_is_cut(found.column(at), short) for at in range(len(fields))):
         return None
     # Without what Arrow says of NULLs, which differs from batch to batch.
     return FewRows(pa.Table.from_arrays(found.columns[:-1], names=found.column_names[:-1]), written.schema)
@@ -130,17 +133,17 @@ def frame_of(session: SparkSession, rows: Sequence[FewRows]) -> DataFrame:
     return session.createDataFrame(table, StructType(fields))
 
 
-def _cut(field: StructField) -> Column:
+def _cut(field: StructField, short: int) -> Column:
     """A column, without what is too long in its values."""
     value = F.col(spark_identifier(field.name))
-    return F.substring(value, 1, SHORT + 1) if isinstance(field.dataType, StringType | BinaryType) else value
+    return F.substring(value, 1, short + 1) if isinstance(field.dataType, StringType | BinaryType) else value
 
 
-def _is_cut(values: pa.ChunkedArray) -> bool:
+def _is_cut(values: pa.ChunkedArray, short: int) -> bool:
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         longest = pc.max(pc.utf8_length(values)).as_py()
     elif pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
         longest = pc.max(pc.binary_length(values)).as_py()
     else:
         return False
-    return longest is not None and longest > SHORT
+    return longest is not None and longest > short

@@ -1,54 +1,52 @@
-"""The storage of a materialized view: a signed log and a snapshot, both Delta tables on any file system of Hadoop's.
+"""The storage of a materialized view: a signed log and a snapshot, Delta tables on any file system of Hadoop's.
 
 Every batch is one commit of the log: rows with their weight and the number of the batch. The commit's metadata is the ledger
 of the view's task. A commit is fenced by its number (`txnAppId` and `txnVersion`), so that no batch is there twice. The
-snapshot holds the view as it was after some batch. Its rows and those of the log behind it are the view.
+snapshot holds the view as it was after some batch. Its rows and those of the log behind it are the view. It is written in one
+or more commits (`headgate.runtime.views.compaction`); the metadata of the last one says that it is whole. Where it takes several,
+they go to the table that does not have the snapshot before, so there are two tables for it.
 
-Readers pin the version of both tables. A change of the log in another way than by a batch (`compact`) keeps the ledger.
+Readers pin the versions of the log and of the snapshot. A change of the log in another way than by a batch keeps the ledger.
 """
 
 from __future__ import annotations
 
 import logging
-import re
-import string
-import uuid
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
-from urllib.parse import quote
 
 import orjson
-from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession, functions as F
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import dump_positions, load_positions
 from headgate.catalog.tasks import Ledger
+from headgate.errors import InternalError
 from headgate.plan.definitions import MaterializedDefinition, StoredColumn
-from headgate.runtime.views.commits import commits, folder_size, local_folder
+from headgate.runtime.views.commits import commits, folder_size, forget_commits, local_folder
 from headgate.runtime.views.recent import FewRows, RecentBatches, frame_of
 from headgate.runtime.views.signed import WEIGHT, repeated, summed
+from headgate.runtime.views.stored_columns import (
+    PRESENT,
+    as_stored,
+    buckets_by,
+    converted,
+    default_value,
+    physical_names,
+    spark_type,
+    stored_type,
+)
 from headgate.schema.render import spark_identifier
 
 log = logging.getLogger(__name__)
 
 # Names in files. The planner refuses columns of views that begin like these (`plan.materialized_views`).
-BATCH, SIGNED = "hg_batch", "hg_weight"
-PRESENT = "hg_present"
-_SAFE = (
-    string.ascii_letters + string.digits + "_!#$&*+-./:<>?@[]^|~"
-)  # characters that Delta takes in the name of a column
+BATCH, SIGNED, BUCKET = "hg_batch", "hg_weight", "hg_bucket"
 COMPACT_EVERY = 50  # batches after which the log is folded into the snapshot
 # How long files are kept that no present version needs: longer than a query or a batch that has pinned an old version.
 RETENTION_MINUTES = 15
+RETENTION_SECONDS = RETENTION_MINUTES * 60.0
 RETENTION = f"interval {RETENTION_MINUTES} minutes"
-# Every compaction leaves a copy of the view for the time of retention. Those of a large view are farther apart, so that
-# there are never more than two.
-LARGE, LARGE_APART = 100 << 20, RETENTION_MINUTES * 60 / 2  # bytes, seconds
-# A task that is paused, or halted, still needs the changes that it has not read. So many batches of them are kept one by one, and
-# no more of them than LARGE plus what the view takes. Beyond that they become one change, from where the task stands.
-MERGE_AFTER = 500
 _PROPERTIES = {
     "delta.deletedFileRetentionDuration": RETENTION,
     "delta.logRetentionDuration": RETENTION,
@@ -58,7 +56,7 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The version of the log after its last batch, and what that batch's commit says. ``ledger`` is None before batch 1."""
+    """The version of the log, and what the commit of its last batch says. ``ledger`` is None before batch 1."""
 
     version: int
     epoch: int
@@ -71,18 +69,43 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A version of the snapshot, and the batch after which the view was so. The log has no changes of batches up to
-    ``trimmed`` any more. ``merged`` are ranges of batches, each from behind its first number to its last one, whose changes may
-    be there as one."""
+    """A version of a table that has the snapshot, and the batch after which the view was so. The log has no changes of batches
+    up to ``trimmed`` any more. ``merged`` are ranges of batches, each from behind its first number to its last one, whose changes
+    may be there as one. The rows are in ``parts`` buckets by the columns ``buckets_by``,
+    each with its type."""
 
+    table: str
     version: int
     number: int
     trimmed: int = 0
     merged: tuple[tuple[int, int], ...] = ()
+    parts: int = 1
+    buckets_by: tuple[tuple[str, str], ...] = ()
 
     def has_batch(self, number: int) -> bool:
         """Whether the log tells the changes up to this batch from those behind it."""
         return number >= self.trimmed and not any(first < number < last for first, last in self.merged)
+
+
+@dataclass(frozen=True, slots=True)
+class Portions:
+    """A snapshot that is being written to a table, in so many portions: the view after a batch, made from the snapshot ``before``
+    and the log."""
+
+    table: str
+    number: int
+    parts: int
+    before: Snapshot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What the last portion of a snapshot says of it. ``first`` is the version that the commit of the first portion made; None if
+    there is only one."""
+
+    first: int | None
+    trimmed: int = 0
+    merged: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +122,7 @@ class Pinned:
 
 class ViewStore:
     """The storage of one generation of a view, in one folder. ``grows`` says that rows only come. ``recent`` has batches that
-    were committed lately."""
+    were committed lately. ``key`` are the columns of the view's key, if it has one."""
 
     def __init__(
         self,
@@ -109,12 +132,14 @@ class ViewStore:
         *,
         grows: bool = False,
         recent: RecentBatches | None = None,
+        key: Sequence[str] = (),
     ) -> None:
         self.folder = folder.rstrip("/")
         self._recent = RecentBatches() if recent is None else recent
         self.columns = tuple(columns)
         self._task = task
-        self._grows = grows
+        self.grows = grows
+        self.buckets_by = buckets_by(self.columns, key)
         self._names = [spark_identifier(column.name) for column in columns]
         self._physical = dict(zip((column.name for column in columns), physical_names(columns), strict=True))
 
@@ -131,12 +156,13 @@ class ViewStore:
         )
 
     def head(self, session: SparkSession) -> Head | None:
-        """The last commit of ours; None if there is no log."""
+        """The present version of the log, and what its last batch said; None if there is no log. Commits behind that batch only put the
+        same changes in other files. Delta reads no version but the present one when it is older than the time of retention."""
         last = None
         for version, said in commits(session, self._log) or ():
-            if said is not None:
-                return self._head(version, said)
             last = version if last is None else last
+            if said is not None:
+                return self._head(last, said)
         return None if last is None else Head(last, 0, None)
 
     def _head(self, version: int, text: str) -> Head:
@@ -182,25 +208,37 @@ class ViewStore:
         """The present state; None if there is no log. The log is looked at first: what a later snapshot holds beyond it is
         then known by its number, and looked at again."""
         while (head := self.head(session)) is not None:
-            snapshot = self._snapshot(session)
+            snapshot = self.snapshot(session)
             if snapshot is None or snapshot.number <= head.number:
                 return Pinned(head, snapshot)
         return None
 
-    def _snapshot(self, session: SparkSession) -> Snapshot | None:
-        for version, said in commits(session, self._kept) or ():
-            if said is not None:
-                found = orjson.loads(said)
+    def snapshot(self, session: SparkSession) -> Snapshot | None:
+        """The newest snapshot that is whole."""
+        found = [self._snapshot_in(session, table) for table in self._tables]
+        return max((each for each in found if each is not None), key=lambda each: each.number, default=None)
+
+    def _snapshot_in(self, session: SparkSession, table: str) -> Snapshot | None:
+        """The last snapshot that was completed in a table. It is whole if nobody else has written between its portions."""
+        for version, said in commits(session, table) or ():
+            if said is None:
+                continue
+            found = orjson.loads(said)
+            parts, first = found.get("parts", 1), found.get("first", version)
+            if version == first + parts - 1:
                 merged = tuple((first, last) for first, last in found.get("merged", ()))
-                return Snapshot(version, found["number"], found.get("trimmed", 0), merged)
+                by = tuple((name, type_) for name, type_ in found.get("buckets_by", ()))
+                return Snapshot(table, version, found["number"], found.get("trimmed", 0), merged, parts, by)
         return None
 
     def rows(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
         """The stored rows, with their weight, after a batch that the log still has; by default the last one."""
         return self.consolidated(self.signed_rows(session, pinned, number))
 
-    def signed_rows(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
-        """The same with rows that came and went, which cancel."""
+    def signed_rows(
+        self, session: SparkSession, pinned: Pinned, number: int | None = None, kept: Column | None = None
+    ) -> DataFrame:
+        """The same with rows that came and went, which cancel. ``kept`` chooses buckets of the snapshot."""
         until = pinned.head.number if number is None else number
         snapshot = pinned.snapshot
         begin = 0 if snapshot is None else snapshot.number
@@ -208,7 +246,10 @@ class ViewStore:
         changes = self._log_rows(session, pinned.head, first, last)
         if until < begin:
             changes = changes.withColumn(WEIGHT, -F.col(WEIGHT))
-        return changes if snapshot is None else self._read(_at(session, self._kept, snapshot.version)).unionAll(changes)
+        if snapshot is None:
+            return changes
+        folded = _at(session, snapshot.table, snapshot.version)
+        return self._read(folded if kept is None else folded.where(kept)).unionAll(changes)
 
     def changes(self, session: SparkSession, head: Head, after: int, until: int) -> DataFrame:
         """The signed rows of the batches behind ``after`` up to ``until``. Some may cancel."""
@@ -222,27 +263,24 @@ class ViewStore:
         return self._read(logged.where((F.col(BATCH) > after) & (F.col(BATCH) <= until)))
 
     def _read(self, table: DataFrame, *more: str) -> DataFrame:
-        """The stored columns of a table of ours, and the weight. A column that came later has its default, and one that was
-        widened is cast."""
+        """The stored columns of a table of ours, and the weight. A column that came later has its default, and one whose type has
+        changed is converted."""
         there = {field.name: field.dataType for field in table.schema.fields}
         columns = []
         if PRESENT in there and PRESENT not in self._physical:
             table = table.where(PRESENT)  # stored for a query that was replaced
         for column in self.columns:
-            name, wanted = self._physical[column.name], _type(column.type)
+            name, wanted = self._physical[column.name], spark_type(column.type)
             if name not in there:
-                columns.append(_default(column).alias(column.name))
-            elif there[name] == wanted:
-                columns.append(F.col(spark_identifier(name)).alias(column.name))
+                columns.append(default_value(column).alias(column.name))
             else:
-                # A wider type takes every value, and every stored time of the day is one. Rows of a query that was replaced
-                # may have another type altogether.
-                columns.append(F.col(spark_identifier(name)).try_cast(wanted).alias(column.name))
+                value = F.col(spark_identifier(name))
+                columns.append(converted(value, there[name], wanted, column.inner).alias(column.name))
         return table.select(*columns, F.col(SIGNED).alias(WEIGHT), *more)
 
     def _written(self, rows: DataFrame, *more: str) -> DataFrame:
         """Rows under the names that they have in files."""
-        named = [_stored(column).alias(self._physical[column.name]) for column in self.columns]
+        named = [as_stored(column).alias(self._physical[column.name]) for column in self.columns]
         own = ((WEIGHT, SIGNED), *((name, name) for name in more))
         return rows.select(*named, *(F.col(name).cast("bigint").alias(called) for name, called in own))
 
@@ -250,7 +288,7 @@ class ViewStore:
         """Give the log the columns and types that the view has now. The snapshot gets them with the next compaction. Readers
         of older versions are not disturbed."""
         table = _at(session, self._log, head.version)
-        wanted = {self._physical[column.name]: _type(stored_type(column.type)) for column in self.columns}
+        wanted = {self._physical[column.name]: spark_type(stored_type(column.type)) for column in self.columns}
         there = {field.name: field.dataType for field in table.schema.fields if field.name not in (SIGNED, BATCH)}
         if there == wanted:
             return
@@ -262,7 +300,7 @@ class ViewStore:
 
     def consolidated(self, rows: DataFrame) -> DataFrame:
         """Each row once, with the sum of its weights. Where rows only come, nothing can cancel, so they stay as they are."""
-        if self._grows:
+        if self.grows:
             return rows
         return rows.groupBy(*self._names).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
 
@@ -274,7 +312,7 @@ class ViewStore:
 
     def shown(self, session: SparkSession, pinned: Pinned, number: int | None = None) -> DataFrame:
         """The rows that the view shows, each as often as it is there."""
-        return repeated(summed(self.visible(self.signed_rows(session, pinned, number)), skip=self._grows))
+        return repeated(summed(self.visible(self.signed_rows(session, pinned, number)), skip=self.grows))
 
     def nothing_stored(self, session: SparkSession) -> DataFrame:
         """No rows, with the stored columns and the weight."""
@@ -288,9 +326,12 @@ class ViewStore:
 
     # compaction
 
-    def is_large(self, session: SparkSession) -> bool:
-        """Whether the snapshot is larger than LARGE."""
-        return self._table_size(session, self._kept) > LARGE
+    def log_size(self, session: SparkSession) -> int:
+        """The bytes of the log, without files that are only kept for old readers."""
+        return self._table_size(session, self._log)
+
+    def snapshot_size(self, session: SparkSession, snapshot: Snapshot | None) -> int:
+        return 0 if snapshot is None else self._table_size(session, snapshot.table)
 
     def _table_size(self, session: SparkSession, path: str) -> int:
         if commits(session, path) is None:
@@ -303,48 +344,68 @@ class ViewStore:
         one these are not counted."""
         folder = local_folder(self.folder)
         if folder is None:
-            return self._table_size(session, self._log) + self._table_size(session, self._kept)
+            return sum(self._table_size(session, table) for table in (self._log, *self._tables))
         return folder_size(folder)
 
-    def compact(self, session: SparkSession, pinned: Pinned, readers: Sequence[int] = ()) -> None:
-        """Write the view after its last batch as the snapshot, and remove what the snapshot before had of the log.
+    def table_of_round(self, before: Snapshot | None, parts: int) -> str:
+        """The table for a snapshot of so many portions. One commit can take the place of the snapshot before, several cannot."""
+        first, second = self._tables
+        if before is None:
+            return first
+        return before.table if parts == 1 else second if before.table == first else first
 
-        A reader that has seen the snapshot before finds all it needs in the log. ``readers`` are the last batches that the tasks
-        which read the log have read: what comes after them stays. Where that is much, it is merged between one reader and the
-        next: the log then takes no more than two copies of the view for each of them, however long they are paused.
-        """
-        before = 0 if pinned.snapshot is None else pinned.snapshot.number
-        trimmed = min([before, *readers])
-        merged = () if pinned.snapshot is None else pinned.snapshot.merged
-        merged = tuple(range_ for range_ in merged if range_[1] > trimmed)
-        new = () if self._grows else self._to_merge(session, merged, [r for r in readers if r < before], before)
-        merged = (*(old for old in merged if not any(first <= old[0] < last for first, last in new)), *new)
-        rows = self._written(self.rows(session, pinned).coalesce(1))
-        found = {"number": pinned.head.number, "trimmed": trimmed, "merged": sorted(merged)}
-        self._overwrite(rows, self._kept).option("userMetadata", orjson.dumps(found).decode()).save(self._kept)
-        session.sql(f"DELETE FROM {_table(self._log)} WHERE {BATCH} <= {trimmed}")
-        for first, last in new:
-            self._merge(session, first, last)
-        for path in (self._log, self._kept):
-            session.sql(f"VACUUM {_table(path)}")
+    def write_portion(self, session: SparkSession, portions: Portions, part: int, whole: Whole | None = None) -> int:
+        """Write one portion of a snapshot, and return the version that its commit made. The first one takes the place of what was
+        in the table. ``whole`` comes with the last one, and makes the snapshot whole."""
+        pinned = self.pin(session)
+        if pinned is None or pinned.snapshot != portions.before:
+            raise InternalError("somebody else has written the snapshot")
+        rows = self._written(self._bucket(session, pinned, portions, part).withColumn(BUCKET, F.lit(part)), BUCKET)
+        writer = rows.coalesce(1).write.format("delta").options(**_PROPERTIES)
+        if part == 0:
+            writer = writer.mode("overwrite").option("overwriteSchema", "true").partitionBy(BUCKET)
+        else:
+            writer = writer.mode("append")
+        if whole is not None:
+            writer = writer.option("userMetadata", self._said(portions, whole))
+        writer.save(portions.table)
+        return next(commit.version for commit in commits(session, portions.table) or ())
 
-    def _overwrite(self, rows: DataFrame, path: str) -> DataFrameWriter:
-        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-        return writer.options(**_PROPERTIES)
+    def _said(self, portions: Portions, whole: Whole) -> str:
+        found = {"number": portions.number, "parts": portions.parts, "trimmed": whole.trimmed, "merged": whole.merged}
+        first = {} if whole.first is None else {"first": whole.first}
+        return orjson.dumps({**found, **first, "buckets_by": self.buckets_by}).decode()
 
-    def _to_merge(
-        self, session: SparkSession, merged: Sequence[tuple[int, int]], readers: Sequence[int], until: int
-    ) -> tuple[tuple[int, int], ...]:
-        """The ranges of batches that are to become one change: those between two readers, or the last reader and a batch that
-        no reader is behind of, if they are many or large. The rows of a view that only grows cancel nothing, and its log is not
-        larger than the view."""
-        known = dict(merged)
-        ranges = [range_ for range_ in pairwise(sorted({*readers, until})) if range_ not in merged]
-        if ranges and self._table_size(session, self._log) > LARGE + 2 * self._table_size(session, self._kept):
-            return tuple(ranges)
-        return tuple((first, last) for first, last in ranges if last - known.get(first, first) >= MERGE_AFTER)
+    def _bucket(self, session: SparkSession, pinned: Pinned, portions: Portions, part: int) -> DataFrame:
+        """The rows of one bucket. The snapshot before is read only where it can have some of them."""
+        parts, before = portions.parts, portions.before
+        if parts == 1:
+            return self.rows(session, pinned, portions.number)
+        kept = None
+        if before is not None and before.parts > 1 and before.buckets_by == self.buckets_by:
+            fewer = min(parts, before.parts)
+            kept = F.pmod(F.col(BUCKET), F.lit(fewer)) == part % fewer
+        hashed = F.xxhash64(*(spark_identifier(name) for name, _ in self.buckets_by))
+        rows = self.signed_rows(session, pinned, portions.number, kept)
+        return self.consolidated(rows.where(F.pmod(hashed, F.lit(parts)) == part))
 
-    def _merge(self, session: SparkSession, first: int, last: int) -> None:
+    def trim(self, session: SparkSession, until: int) -> None:
+        """Remove the changes of batches up to this one from the log."""
+        if until > 0:
+            session.sql(f"DELETE FROM {_table(self._log)} WHERE {BATCH} <= {until}")
+
+    def empty(self, session: SparkSession, table: str) -> None:
+        """Remove the rows of a table whose snapshot is not the newest."""
+        session.sql(f"DELETE FROM {_table(table)}")
+
+    def vacuum(self, session: SparkSession) -> None:
+        """Remove the files that no version of the last RETENTION_MINUTES needs."""
+        for path in (self._log, *self._tables):
+            if commits(session, path) is not None:
+                session.sql(f"VACUUM {_table(path)}")
+                forget_commits(path, time.time() - RETENTION_SECONDS)
+
+    def merge(self, session: SparkSession, first: int, last: int) -> None:
         """Put one change in the place of those behind a batch up to another one. It counts as the last of them."""
         head = self.head(session)
         assert head is not None, "the log was read before"
@@ -358,67 +419,14 @@ class ViewStore:
         return f"{self.folder}/log"
 
     @property
-    def _kept(self) -> str:
-        return f"{self.folder}/snapshot"
+    def _tables(self) -> tuple[str, str]:
+        """Where a snapshot can be."""
+        return f"{self.folder}/snapshot", f"{self.folder}/snapshot-2"
 
 
 def view_store(view: MaterializedDefinition, folder: str, recent: RecentBatches | None = None) -> ViewStore:
     """The storage of a view in a folder."""
-    return ViewStore(folder, view.stored, view.id, grows=view.stored_grows, recent=recent)
-
-
-def remove_folder(session: SparkSession, folder: str) -> None:
-    """Spark has one public way to remove a folder of any file system: to drop a database that lies in it."""
-    name = f"headgate_leaving_{uuid.uuid4().hex}"
-    path = folder.replace("\\", "\\\\").replace("'", "\\'")
-    session.sql(f"CREATE DATABASE {name} LOCATION '{path}'")
-    session.sql(f"DROP DATABASE {name} CASCADE")
-
-
-def physical_names(columns: Sequence[StoredColumn]) -> list[str]:
-    """The names of columns in files: Delta refuses some characters, and names that differ only in case."""
-    names: list[str] = []
-    for column in columns:
-        name = quote(column.name, safe=_SAFE)
-        while name.lower() in {known.lower() for known in names}:
-            name += "%"
-        names.append(name)
-    return names
-
-
-@lru_cache(maxsize=1024)
-def _type(ddl: str) -> DataType:
-    """A type from the words of Spark. PySpark asks the JVM for most."""
-    return DataType.fromDDL(ddl)
-
-
-_NAME_OR_TIME = re.compile(r"`(?:[^`]|``)*`|\bTIME\b")
-
-
-def stored_type(ddl: str) -> str:
-    """The type of a column in files. Delta has none for a time of the day, so that it is a text there, and refuses some characters
-    in the names of fields, which a cast does not look at."""
-    return _NAME_OR_TIME.sub(lambda found: _stored_name(found[0]) if found[0].startswith("`") else "STRING", ddl)
-
-
-def _stored_name(field: str) -> str:
-    return spark_identifier(quote(field[1:-1].replace("``", "`"), safe=_SAFE))
-
-
-def _stored(column: StoredColumn) -> Column:
-    """A column as it is in files."""
-    value, type_ = F.col(spark_identifier(column.name)), stored_type(column.type)
-    return value if type_ == column.type else value.cast(_type(type_))
-
-
-def _default(column: StoredColumn) -> Column:
-    """The value of a column in rows that were stored before it came."""
-    if column.name == PRESENT:
-        return F.lit(True)
-    if column.default is None:
-        return F.lit(None).cast(_type(column.type))
-    parsed = F.from_json(F.lit(f'{{"v": {column.default}}}'), StructType([StructField("v", _type(column.type))]))
-    return parsed.getField("v")
+    return ViewStore(folder, view.stored, view.id, grows=view.stored_grows, recent=recent, key=view.key or ())
 
 
 def _table(path: str) -> str:

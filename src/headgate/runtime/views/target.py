@@ -17,11 +17,12 @@ from headgate.runtime.errors import ComputationFailed, Fenced
 from headgate.runtime.failures import translated
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Limit, Upsert, Written
 from headgate.runtime.views.clock import only_time_passed
+from headgate.runtime.views.compaction import SPARE, Compaction
 from headgate.runtime.views.costs import Costs
 from headgate.runtime.views.errors import NullAsserted, ViewOutgrown, ViewStorageGone
 from headgate.runtime.views.recent import FewRows, few_rows, frame_of
 from headgate.runtime.views.signed import WEIGHT
-from headgate.runtime.views.store import COMPACT_EVERY, LARGE_APART, Head, ViewStore
+from headgate.runtime.views.store import Head, ViewStore
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,8 @@ NULL_FOUND = "headgate: ASSERT NOT NULL "
 class ViewTarget:
     """One view. ``recorded`` is the ledger's copy in the catalog: with it, storage that was deleted is noticed. ``readers``
     gives the last batches that the tasks which read the log have read. ``definition`` is what its stored rows must have
-    been computed with."""
+    been computed with. ``spare`` are the bytes on
+    disk that old files may take beside three copies of the view."""
 
     takes: frozenset[type[Changes]] = frozenset({Append, Diff})
     commit: Literal["own", "catalog"] = "own"
@@ -48,16 +50,16 @@ class ViewTarget:
         recorded: Callable[[], Ledger | None] = lambda: None,
         readers: Callable[[], Sequence[int]] = tuple,
         definition: str = "",
+        spare: int = SPARE,
     ) -> None:
         self.store = store
         self._name = name
         self._fence = fence
         self._session = session
         self._recorded = recorded
-        self._readers = readers
         self._definition = definition
         self.costs = Costs()
-        self._compacted_at = -LARGE_APART  # when the log was folded into the snapshot
+        self.compaction = Compaction(store, name, readers, spare)
         self._stored_bytes, self._measured_at = 0, -MEASURED_APART
 
     def bounded(self, limit: Limit) -> Limit:
@@ -90,7 +92,7 @@ class ViewTarget:
         """The rows are computed and kept by Spark first: what was rejected must be stored before they can be seen."""
         assert not isinstance(changes, Upsert)
         rows = changes.rows if isinstance(changes, Diff) else changes.rows.withColumn(WEIGHT, F.lit(1))
-        session, began = rows.sparkSession, time.monotonic()
+        began = time.monotonic()
         few = isinstance(changes, Diff) and changes.few
         anew = changes.anew if isinstance(changes, Diff) else None
         as_a_whole = anew is not None and not few and self.costs.prefer_anew()
@@ -105,8 +107,8 @@ class ViewTarget:
         else:
             if made.committed and not few and (anew is not None or batch.number == 1):
                 self.costs.took(time.monotonic() - began, anew=as_a_whole or batch.number == 1)
-        if made.committed and batch.number % COMPACT_EVERY == 0:
-            self._tidy(session)
+        if made.committed:
+            self.compaction.committed(batch.number)
         return made
 
     def _write_rows(self, rows: DataFrame, few: bool, batch: Batch, before_commit: Callable[[], None]) -> Written:
@@ -168,20 +170,6 @@ class ViewTarget:
 
     def _fenced(self, head: Head | None, epoch: int) -> Fenced:
         return Fenced("its storage", f'materialized view "{self._name}"', 0 if head is None else head.epoch, epoch)
-
-    def _tidy(self, session: SparkSession) -> None:
-        """Fold the log into the snapshot. The batch is committed, so that a failure is only logged."""
-        try:
-            pinned = self.store.pin(session)
-            if pinned is None or (pinned.snapshot is not None and self._is_too_soon(session)):
-                return
-            self.store.compact(session, pinned, self._readers())
-            self._compacted_at = time.monotonic()
-        except Exception:
-            log.exception("the log of materialized view %s was not compacted", self._name)
-
-    def _is_too_soon(self, session: SparkSession) -> bool:
-        return time.monotonic() < self._compacted_at + LARGE_APART and self.store.is_large(session)
 
     def contents(self, session: SparkSession) -> Upsert:
         pinned = self.store.pin(session)

@@ -25,12 +25,15 @@ from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.task import Task
 from headgate.runtime.views.clock import CLOCK_INPUT, ClockInput, next_batch
+from headgate.runtime.views.commits import remove_folder
+from headgate.runtime.views.compaction import SPARE
 from headgate.runtime.views.errors import ViewStorageGone
 from headgate.runtime.views.filling import FillingStore
 from headgate.runtime.views.log_input import Form, LogInput
 from headgate.runtime.views.recent import FEW, RecentBatches
 from headgate.runtime.views.signed import WEIGHT
-from headgate.runtime.views.store import PRESENT, ViewStore, remove_folder, view_store
+from headgate.runtime.views.store import ViewStore, view_store
+from headgate.runtime.views.stored_columns import PRESENT
 from headgate.runtime.views.target import NULL_FOUND, ViewTarget
 from headgate.schema.render import spark_identifier
 
@@ -39,11 +42,13 @@ LOCATE_SECONDS = 30.0  # for finding the record that cannot be computed
 
 @dataclass(frozen=True, slots=True)
 class ViewFiles:
-    """Where views are stored, on any file system of Hadoop's. ``session`` is for what happens outside of batches."""
+    """Where views are stored, on any file system of Hadoop's. ``session`` is for what happens outside of batches. ``spare`` are
+    the bytes that old files of a view may take beside three copies of it."""
 
     address: str
     session: Callable[[], SparkSession]
     recent: RecentBatches = field(default_factory=RecentBatches, compare=False)
+    spare: int = SPARE
 
     def folder(self, uuid: str, generation: int = 1) -> str:
         """The folder of one generation of a view, whose task is known by its uuid."""
@@ -101,6 +106,7 @@ def view_task(
         lambda: ledgers.ledger(definition.id),
         readers,
         definition.definition,
+        views.spare,
     )
     plan = ViewPlan(definition, stored, {id_: one for id_, one in inputs.items() if isinstance(one, LogInput)})
     return Task(
@@ -108,6 +114,7 @@ def view_task(
         begins_empty=True, generation=generation, guard=guard, on_notice=on_notice,
         stored_bytes=target.stored_bytes, told=target.costs.told,
         next_due=None if definition.clock is None else partial(next_batch, definition.clock),
+        chores=target.compaction,
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The groups of a view whose query ends in a GROUP BY, or in a DISTINCT: their stored rows are changed by key.
 
-The rows are stored with hidden columns: the key of the group, the parts from which its aggregates are made, and whether the
-group passes HAVING and the filters above. Old rows are taken from the store, so that nothing is computed for them.
+The rows are stored with hidden columns: what the view does not show of the key of the group, the parts from which its
+aggregates are made, and whether the group passes HAVING and the filters above. Old rows are taken from the store, so that
+nothing is computed for them.
 
 - *Merged* groups need only the changes of what is below: the parts of the changes are added to the stored parts.
 - *Recomputed* groups are computed anew from all rows below, if something changed in them.
@@ -81,8 +82,8 @@ def kept_groups(ends: EndsInGroups, names: Sequence[str], *, grows: bool) -> Kep
     groups = ends.groups
     if all(_is_merged(call, grows) for call in groups.calls):
         return _Merging(ends, names, grows).kept()
-    hidden = {**_key_types(groups), PRESENT: t.Boolean()}
-    stored = _stored(hidden, ends.columns, names)
+    hidden = {**_key_types(ends), PRESENT: t.Boolean()}
+    stored = _stored(hidden, ends, names)
     touched = touched_keys(groups)
     now = n.Aggregate(
         in_groups(groups.input, [key.value.sql for key in groups.keys], touched), groups.keys, groups.calls
@@ -90,20 +91,42 @@ def kept_groups(ends: EndsInGroups, names: Sequence[str], *, grows: bool) -> Kep
     went = in_groups(stored, [quoted(ref) for ref in _keys(groups)], touched)
     return KeptGroups(
         weighted(_rows(ends, groups, tuple(hidden))),
-        both(weighted(_rows(ends, now, tuple(hidden))), _negated(went)),
+        both(weighted(_rows(ends, now, tuple(hidden))), _negated(went, (*hidden, *ends.columns))),
         hidden,
         merged=False,
     )
 
 
 def _keys(groups: n.Aggregate) -> tuple[n.Ref, ...]:
-    """The hidden columns of the key."""
+    """The columns of the key, as nothing else is called."""
     return tuple(n.Ref("hg_key", -at) for at in range(1, len(groups.keys) + 1))
 
 
-def _key_types(groups: n.Aggregate) -> dict[n.Ref, t.Type]:
-    types = [key.value.type for key in groups.keys]
-    return {ref: type_ for ref, type_ in zip(_keys(groups), types, strict=True) if type_ is not None}
+def _key_types(ends: EndsInGroups) -> dict[n.Ref, t.Type]:
+    """The columns of the key that are stored beside those of the view."""
+    shown, types = _shown_keys(ends), [key.value.type for key in ends.groups.keys]
+    pairs = zip(_keys(ends.groups), types, strict=True)
+    return {ref: type_ for ref, type_ in pairs if type_ is not None and ref not in shown}
+
+
+def _shown_keys(ends: EndsInGroups) -> dict[n.Ref, n.Ref]:
+    """The columns of the key that the view has as they are, in every stored row: a projection above a filter gives NULL for a
+    group that does not pass. So the stored form of DISTINCT stays the same when a column is added to all it reads."""
+    made = {key.ref: ref for key, ref in zip(ends.groups.keys, _keys(ends.groups), strict=True)}
+    is_filtered = False
+    for node in ends.above:
+        match node:
+            case n.Filter():
+                is_filtered = True
+            case n.Project() if is_filtered:
+                return {}
+            case n.Project():
+                passed = ((o.ref, o.value.column) for o in node.columns)
+                made = {new: made[old] for new, old in passed if old is not None and old in made}
+            case n.Subquery():
+                renamed = zip(node.columns, n.columns_of(node.input), strict=True)
+                made = {new: made[old] for new, old in renamed if old in made}
+    return {made[ref]: ref for ref in reversed(ends.columns) if ref in made}
 
 
 def hidden_name(ref: n.Ref) -> str:
@@ -111,17 +134,17 @@ def hidden_name(ref: n.Ref) -> str:
     return f"{ref.name}_{-ref.number}" if ref.number else ref.name
 
 
-def _stored(hidden: Iterable[n.Ref], columns: Sequence[n.Ref], names: Sequence[str]) -> n.Node:
-    """The stored rows of the view before the batch."""
-    own = tuple(hidden)
-    refs = (*own, *columns, WEIGHT)
-    called = (*(hidden_name(ref) for ref in own), *names, WEIGHT.name)
-    outputs = tuple(computed(ref, f"`{name.replace('`', '``')}`") for ref, name in zip(refs, called, strict=True))
-    return n.Scan(n.RelationName(STORED), STORED, called, outputs)
+def _stored(hidden: Iterable[n.Ref], ends: EndsInGroups, names: Sequence[str]) -> n.Node:
+    """The stored rows of the view before the batch, with the whole key of each group."""
+    named = dict(zip(ends.columns, names, strict=True))
+    own, shown = {ref: hidden_name(ref) for ref in hidden}, _shown_keys(ends)
+    keys = {key: named[ref] for key, ref in shown.items()}
+    columns = [*own.items(), *keys.items(), *zip(ends.columns, names, strict=True), (WEIGHT, WEIGHT.name)]
+    outputs = tuple(computed(ref, f"`{name.replace('`', '``')}`") for ref, name in columns)
+    return n.Scan(n.RelationName(STORED), STORED, tuple(name for _, name in columns), outputs)
 
 
-def _negated(stored: n.Node) -> n.Node:
-    kept = [ref for ref in n.columns_of(stored) if ref != WEIGHT]
+def _negated(stored: n.Node, kept: Sequence[n.Ref]) -> n.Node:
     return n.Project(stored, (*passed_on(kept), computed(WEIGHT, f"-{quoted(WEIGHT)}")))
 
 
@@ -206,9 +229,9 @@ class _Merging:
     def kept(self) -> KeptGroups:
         keys = _keys(self.ends.groups)
         kept = {COUNT: t.Bigint(), **{part.ref: part.type for part in self.parts.values()}}
-        types = {**_key_types(self.ends.groups), **kept, PRESENT: t.Boolean()}
+        types = {**_key_types(self.ends), **kept, PRESENT: t.Boolean()}
         parts, hidden = tuple(kept), tuple(types)
-        stored = _stored(hidden, self.ends.columns, self.names)
+        stored = _stored(hidden, self.ends, self.names)
         changed = self._parts(changes(self.ends.groups.input))
         touched = n.Project(changed, tuple(n.Output(_touched(ref), column(ref)) for ref in keys))
         went = in_groups(stored, [quoted(ref) for ref in keys], touched)
@@ -216,7 +239,10 @@ class _Merging:
         merged = self._merged(both(changed, old), keys)
         return KeptGroups(
             weighted(_rows(self.ends, self._finished(self._parts(weighted(self.ends.groups.input)), keys), hidden)),
-            both(weighted(_rows(self.ends, self._finished(merged, keys), hidden)), _negated(went)),
+            both(
+                weighted(_rows(self.ends, self._finished(merged, keys), hidden)),
+                _negated(went, (*hidden, *self.ends.columns)),
+            ),
             types,
             merged=True,
         )
