@@ -12,9 +12,9 @@ from headgate.catalog.positions import KafkaPosition, Position, Positions
 from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.runtime.errors import ComputationFailed, Fenced, RowNotEncodable, SparkGone, TaskFailed
-from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded
+from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded, Step
 from headgate.runtime.targets.errors import OutputIndivisible, OutputTooLarge, ProgressLost
-from headgate.runtime.task import ATTEMPTS, Step, Task
+from headgate.runtime.task import ATTEMPTS, Task
 from tests.runtime.memory_ports import (
     BAD,
     NO_SESSION,

@@ -351,6 +351,36 @@ class Target(Protocol):
     def close(self) -> None: ...
 
 
+# Work between the batches of a target
+
+
+class Step(Protocol):
+    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions, in one or more batches: each is
+    a part of the keys. The ledger gets the new definition with the last one. After a crash all parts are written again;
+    what was written before does not differ any more."""
+
+    def is_last(self, positions: Positions) -> bool:
+        """Whether the next part is the last one."""
+
+    def write(self, session: SparkSession, batch: Batch, written: str, before_commit: Callable[[], None]) -> None:
+        """Write the difference between what the target holds and what the plan gives, for the next part of the keys.
+        ``written`` is the definition with which the target was written. A target with its own ledger moves it, and calls
+        ``before_commit`` first, as in `Target.write`."""
+
+    def input_ends(self) -> Positions:
+        """Where the inputs end now."""
+
+
+class Chores(Protocol):
+    """Work for the target that can be done between any two batches, in steps that a batch can wait for."""
+
+    @property
+    def due(self) -> float | None:
+        """The time (``time.time``) of the next step; None if there is none."""
+
+    def step(self, session: SparkSession) -> None: ...
+
+
 # Rows that a target cannot take
 
 

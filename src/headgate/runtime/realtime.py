@@ -368,15 +368,9 @@ class RealTimeTask:
             raise translated(error) from error
         if live.ended:
             self._note_fall(stopped)
-        ended = time.monotonic()
         if self._is_keyed:
             self._settle(session, stopped)
-        log.info(
-            "task %s: its query ended in %.2f s, and settled %.2f s later",
-            self.name,
-            ended - began,
-            time.monotonic() - ended,
-        )
+        log.info("task %s: its query ended and settled in %.2f s", self.name, time.monotonic() - began)
         self._queries.unsettled.pop(self.id, None)
         self._queries.handed_over.add(self.id)
         if stopped is not None and (arrived := self._input.arrived_with(stopped)) is not None:

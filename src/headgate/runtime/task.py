@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
 
 from pyspark.sql import SparkSession
 
@@ -35,6 +34,7 @@ from headgate.runtime.failures import is_of_spark, own_error, translated
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
+    Chores,
     Input,
     InputRange,
     LedgerStore,
@@ -44,6 +44,7 @@ from headgate.runtime.ports import (
     Rejected,
     ReplanNeeded,
     RowRejects,
+    Step,
     Target,
     Written,
 )
@@ -55,33 +56,6 @@ LEARN_TRIES = 3  # times that a batch is tried again because an input took up a 
 ATTEMPTS = 3  # failed attempts at a range after which its mark is dropped and the batch halved
 
 NO_MARK = Mark(None, 0)
-
-
-class Step(Protocol):
-    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions, in one or more batches: each is
-    a part of the keys. The ledger gets the new definition with the last one. After a crash all parts are written again;
-    what was written before does not differ any more."""
-
-    def is_last(self, positions: Positions) -> bool:
-        """Whether the next part is the last one."""
-
-    def write(self, session: SparkSession, batch: Batch, written: str, before_commit: Callable[[], None]) -> None:
-        """Write the difference between what the target holds and what the plan gives, for the next part of the keys.
-        ``written`` is the definition with which the target was written. A target with its own ledger moves it, and calls
-        ``before_commit`` first, as in `Target.write`."""
-
-    def input_ends(self) -> Positions:
-        """Where the inputs end now."""
-
-
-class Chores(Protocol):
-    """Work for the target that can be done between any two batches, in steps that a batch can wait for."""
-
-    @property
-    def due(self) -> float | None:
-        """The time (``time.time``) of the next step; None if there is none."""
-
-    def step(self, session: SparkSession) -> None: ...
 
 
 class Task:
