@@ -136,6 +136,22 @@ def test_a_commit_without_an_answer_is_found_out(once: Once, committed: bool) ->
     assert once.held() == [("a", "1"), ("b", "2")]
 
 
+def test_a_transaction_of_its_own_that_is_still_open_holds_up_nobody(once: Once) -> None:
+    once.create()
+    target = once.open()
+    target.begin(1)
+    target._progress._timeout = 10.0  # the broker ends the transaction after a minute
+    write(target, batch(1, 0, 1), ("a", "1"))
+    assert target._producer is not None
+    lost = target._producer._producer
+    lost.begin_transaction()
+    lost.produce(target._progress.name, b"{}", b"another key", target._progress.partition)
+    lost.flush(10)
+    _trouble(target, OutcomeUnknown(TIMED_OUT), committed=False)
+    write(target, batch(2, 1, 2), ("b", "2"))
+    assert once.held() == [("a", "1"), ("b", "2")]
+
+
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "lost"])
 def test_rows_of_no_batch_are_not_doubled_by_a_commit_without_an_answer(once: Once, committed: bool) -> None:
     once.create()

@@ -98,13 +98,14 @@ class ProgressTopic:
         if found.partitions <= self.partition:
             self._cluster.add_partitions(self.name, wanted)
 
-    def read(self) -> ProgressRecord:
+    def read(self, timeout: float | None = None) -> ProgressRecord:
         """The last committed record; an empty one if there is none. It is final only while no transaction of the task can be
-        open: after a producer with its transactional id has been initialised. Raises ProgressHidden."""
+        open: after a producer with its transactional id has been initialised. Raises ProgressHidden if an open transaction
+        keeps it from being read for so many seconds."""
         first, end = self._cluster.offset_range(self.name, self.partition)
         consumer = Consumer({**self._cluster.librdkafka(), **READER})
         try:
-            return self._search(consumer, first, end, time.monotonic() + self._timeout)
+            return self._search(consumer, first, end, time.monotonic() + (timeout or self._timeout))
         except KafkaException as error:
             raise self._cluster.failure("read the progress", error, self.name) from error
         finally:

@@ -34,6 +34,7 @@ from headgate.runtime.failures import result_is_too_large
 from headgate.runtime.ports import Batch, Ledger, Limit, Written
 from headgate.runtime.targets.errors import (
     OutputTooLarge,
+    ProgressHidden,
     ProgressLost,
     RecordTimeRefused,
     TargetTopicReplaced,
@@ -55,6 +56,7 @@ PIECE_ROWS = 10_000  # records that are Python objects at one time
 BATCH_BYTES = 524_288  # of records that are sent together
 FRAME_BYTES = 512  # more than what the protocol adds to them
 TRIES = 4  # of a transaction that was aborted or whose outcome was unknown
+FIRST_LOOK = 2.0  # seconds for a look at the progress before older producers are fenced off
 PAUSE = 0.2  # seconds before the next try, and more before each further one
 
 _MORE = ("partition", "headers", "timestamp")  # columns that some sinks have
@@ -124,9 +126,11 @@ class KafkaTransactions(KafkaTarget):
 
     def _resume(self) -> ProgressRecord:
         """The progress, which is read anew after an unknown outcome. The first look disturbs nobody: a newer engine that has
-        taken over is not fenced off by this one."""
+        taken over is not fenced off by this one. It is short, because the transaction that hides the progress may be our own,
+        which only a new producer ends at once."""
         if self._known is None:
-            self._own(self._progress.read())
+            with suppress(ProgressHidden):
+                self._own(self._progress.read(FIRST_LOOK))
             self._known = self._own(self._fence())
         return self._known
 
