@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
@@ -34,7 +35,8 @@ class TopicNames:
 
     def __init__(self) -> None:
         self.options: dict[str, NewTopicOptions] = {}
-        self.written: list[Record] = []
+        self.written: list[tuple[str, bytes | None, bytes | None]] = []  # topic, key and value
+        self.times: list[int | None] = []  # of the same records
 
     def check(self) -> None:
         return
@@ -63,7 +65,8 @@ class TopicNames:
         return new
 
     def write(self, records: Sequence[Record]) -> None:
-        self.written += records
+        self.written += [(record.topic, record.key, record.value) for record in records]
+        self.times += [record.time for record in records]
 
     def delete_topic(self, name: str) -> None:
         del self.options[name]
@@ -98,8 +101,25 @@ class Answers:
     def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
         return False
 
+    def read_times(self, texts: Sequence[str], format_: str) -> Sequence[int | None]:
+        """As `yyyy-MM-dd HH:mm:ss` is read, whatever the pattern."""
+        return [_time(text) for text in texts]
+
+    def is_time_pattern(self, format_: str) -> bool:
+        return format_ != "no pattern"
+
     def replay(self, task: int, name: str) -> Replayed:
         return Replayed(3, 2, 1)
+
+    def refresh_tasks(self) -> None:
+        """No task runs."""
+
+
+def _time(text: str) -> int | None:
+    try:
+        return int(datetime.strptime(f"{text} +0000", "%Y-%m-%d %H:%M:%S %z").timestamp() * 1000)
+    except ValueError:
+        return None
 
 
 class Shell:

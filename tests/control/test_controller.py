@@ -18,6 +18,7 @@ from headgate.control.controller import MOST_SPARK_DEATHS, Controller
 from headgate.embedded.errors import ServiceIsDown
 from headgate.plan.definitions import TaskDefinition
 from headgate.registry.errors import SchemaIdNotFound
+from headgate.runtime import poller
 from headgate.runtime.errors import SinkCannotFollow, SparkGone, TargetTopicGone, TaskNotRunning
 from headgate.runtime.ports import LedgerStore, ReplanNeeded, Watched
 from headgate.runtime.replay import Replayed
@@ -112,6 +113,10 @@ class Engine:
     def status(self) -> TaskStatus | None:
         return next(iter(self.sql.store.statuses()), None)
 
+    def refresh(self) -> None:
+        assert self._running is not None
+        self._running.refresh(LONG)
+
     def comes_to(self, state: State, *, lag: int | None, error: bool = False) -> TaskStatus:
         def holds() -> bool:
             found = self.status()
@@ -182,6 +187,22 @@ def test_lag_is_true_while_a_batch_takes_its_time(engine: Engine) -> None:
     engine.comes_to(State.RUNNING, lag=50)
     gate.opened.set()
     engine.comes_to(State.RUNNING, lag=0)
+
+
+def test_a_look_at_the_tasks_knows_what_came_before_it(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller, "BUSY_INTERVAL", LONG)
+    monkeypatch.setattr(poller, "IDLE_INTERVAL", LONG)
+    gate = Gate()
+    engine.made.target.pause = gate
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    for written in (1, 2, 3):
+        engine.made.put(written)
+        engine.refresh()
+        found = engine.status()
+        assert found is not None
+        assert found.lag == written
+    gate.opened.set()
 
 
 def test_a_task_that_was_halted_is_not_said_to_run_before_a_batch_is_done(engine: Engine) -> None:

@@ -336,7 +336,7 @@ def test_lines_of_delimited_text_have_types_and_tell_null_from_an_empty_text(sql
         "INSERT INTO s VALUES (1, 2, 'a|b\"', '\\x00ff', 0.5, 1.5, '2026-11-19T12:00:00Z', true); INSERT INTO s (t) VALUES ('')"
     )
     assert sql.connections.cluster.written == [
-        ("s", b"1", b'2|"a|b\"\""|AP8=|0.5|1.50|2026-11-19T12:00:00Z|true'), ("s", None, b'|""|||||'),
+        ("s", b"1", b'2|"a|b\"\""|AP8=|0.5|1.50|2026-11-19T12:00:00.000000Z|true'), ("s", None, b'|""|||||'),
     ]  # fmt: skip
 
 

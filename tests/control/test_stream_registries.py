@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.message_factory import GetMessageClass
 from starlette.responses import JSONResponse
 
 from headgate.errors import HeadgateError
@@ -19,11 +22,14 @@ from headgate.registry.errors import (
     RegistryUnreachable,
     WrongCredentials,
 )
-from headgate.registry.schemas import Schema
+from headgate.registry.schemas import Reference, Schema
 from headgate.registry.server.__main__ import listen
 from headgate.registry.transport import Retries
+from headgate.resolve.schema_errors import MessageInImport
 from headgate.resolve.stream_errors import RowUnwritable
-from headgate.schema.errors import RecursiveSchema
+from headgate.schema.errors import RecursiveSchema, UnknownMessage
+from headgate.schema.formats.protobuf import read_files
+from headgate.schema.formats.protobuf.read import find_message, link
 from headgate.schema.written import SchemaFormat
 from tests.control.scripts import Shell, shell
 from tests.registry.running import serving
@@ -153,3 +159,98 @@ def test_a_json_schema_may_describe_choose_null_and_be_open(sql: Shell) -> None:
     found = sql.failure("INSERT INTO s (id, size) VALUES (1, 6)")
     assert isinstance(found, RowUnwritable)
     assert (found.path, found.reason) == ("$.size", "the schema refuses it by maximum")
+
+
+COMMON = 'syntax = "proto3"; package common; message Note { string text = 1; } message Address { string city = 1; message Geo { double x = 1; } }'
+ORDER = 'syntax = "proto3"; package shop; import "common.proto"; message Order { int64 id = 1; common.Address to = 2; }'
+WHOLE = 'syntax = "proto3"; package shop; import "order.proto"; message Batch { repeated Order orders = 1; }'
+
+
+def imports(sql: Shell) -> tuple[int, int, int]:
+    """The ids of three schemas, of which each imports the one before it."""
+    found: list[int] = []
+    references: tuple[Reference, ...] = ()
+    for name, text in (("common", COMMON), ("order", ORDER), ("whole", WHOLE)):
+        subject = f"imports-{name}"
+        found.append(sql.registry.register(subject, Schema(text, SchemaFormat.PROTOBUF, references)))
+        references = (Reference(f"{name}.proto", subject, sql.registry.latest(subject).version),)
+    return found[0], found[1], found[2]
+
+
+def read_by_vendor(descriptor: str, names: tuple[str, ...], text: str, value: bytes) -> str:
+    """A field of a record as the vendor's deserializer reads it with the class of the message."""
+    files = read_files(text, [("common.proto", COMMON), ("order.proto", ORDER)])
+    found = find_message(link(files), descriptor)
+    read: Any = ProtobufDeserializer(GetMessageClass(found), {"use.deprecated.format": False})(
+        value, SerializationContext("t", MessageField.VALUE)
+    )
+    for name in names:
+        read = getattr(read, name)
+    return str(read)
+
+
+@pytest.mark.parametrize("given", [1, 2])
+def test_a_message_of_an_imported_schema_is_written_with_the_id_of_that_schema(sql: Shell, given: int) -> None:
+    ids = imports(sql)
+    topic = f"imported-{given}"
+    create = (
+        f"CREATE STREAM s WITH (kafka_topic = '{topic}', partitions = 1, value_format = 'protobuf', value_schema_id = {ids[given]},"
+        " value_schema_full_name = 'common.Address')"
+    )
+    assert any(f"written with id {ids[0]}" in notice for notice in sql.notices(create))
+    sql.run("INSERT INTO s VALUES ('Berlin')")
+    ((_, _, value),) = sql.connections.cluster.written
+    assert value is not None
+    assert value[:5] == b"\x00" + ids[0].to_bytes(4, "big")
+    assert value[5:7] == b"\x02\x02"  # one index: the second message of the file
+    assert read_by_vendor("common.Address", ("city",), COMMON, value) == "Berlin"
+    assert sql.registry.latest(f"{topic}-value").schema_id == ids[0]
+    described = {str(name): told for name, told in sql.rows("DESCRIBE EXTENDED s")}
+    assert (described["value schema id"], described["value full name"]) == (ids[0], "common.Address")
+    ((_, text),) = sql.rows("SHOW CREATE STREAM s")
+    sql.run(f"DROP STREAM s; {text}")
+
+
+def test_as_select_writes_an_imported_message_with_the_id_of_its_schema(sql: Shell) -> None:
+    ids = imports(sql)
+    sql.run("CREATE STREAM a (city text, x double) WITH (kafka_topic = 'a', partitions = 1, value_format = 'json')")
+    create = (
+        "CREATE STREAM s WITH (kafka_topic = 'as-imported', value_format = 'protobuf', value_schema_id = {id},"
+        " value_schema_full_name = '{message}') AS SELECT {column} FROM a"
+    )
+    made = create.format(id=ids[2], message="common.Address", column="city")
+    assert any(f"written with id {ids[0]}" in notice for notice in sql.notices(made))
+    described = {str(name): told for name, told in sql.rows("DESCRIBE EXTENDED s")}
+    assert described["value schema id"] == ids[0]
+    sql.run("INSERT INTO s VALUES ('Rome')")
+    assert (sql.connections.cluster.written[-1][2] or b"")[:5] == b"\x00" + ids[0].to_bytes(4, "big")
+    assert isinstance(
+        sql.failure(made.replace("'common.Address'", "'common.Adress'").replace(" s ", " s2 ")), UnknownMessage
+    )
+    nested = (
+        create.format(id=ids[1], message="common.Address.Geo", column="x").replace(" s ", " s3 ").replace("as-", "n-")
+    )
+    sql.run(nested)
+
+
+def test_a_key_may_be_an_imported_message(sql: Shell) -> None:
+    ids = imports(sql)
+    sql.run(
+        "CREATE TABLE s WITH (kafka_topic = 'key-imported', partitions = 1, format = 'protobuf',"
+        f" key_schema_id = {ids[1]}, key_schema_full_name = 'common.Address', value_schema_id = {ids[1]},"
+        " value_schema_full_name = 'shop.Order'); INSERT INTO s (city, id) VALUES ('Berlin', 1)"
+    )
+    ((_, key, value),) = sql.connections.cluster.written
+    assert key is not None
+    assert value is not None
+    assert (key[:5], value[:5]) == tuple(b"\x00" + id_.to_bytes(4, "big") for id_ in (ids[0], ids[1]))
+
+
+def test_an_imported_message_of_the_subject_says_which_id_to_write(sql: Shell) -> None:
+    ids = imports(sql)
+    sql.registry.register("sub-value", sql.registry.schema_by_id(ids[1]))
+    wrong = sql.failure(
+        "CREATE STREAM s WITH (kafka_topic = 'sub', partitions = 1, value_format = 'protobuf', value_schema_full_name = 'common.Address')"
+    )
+    assert isinstance(wrong, MessageInImport)
+    assert f"value_schema_id = {ids[0]}" in (wrong.hint() or "")

@@ -10,6 +10,7 @@ import pytest
 
 from headgate.catalog.errors import CatalogFull
 from headgate.catalog.store.sqlite import SqliteStore
+from headgate.connectors.errors import BrokerUnreachable
 from headgate.connectors.kafka_rows import Record
 from headgate.control.sessions import Result, ResultRows, Session
 from headgate.registry.client import RegistryClient
@@ -30,6 +31,7 @@ from headgate.resolve.stream_errors import (
     SchemaGotOtherId,
     SchemaIdUnknown,
 )
+from headgate.runtime.record_times import NO_TIME, NULL, TOO_EARLY
 from headgate.schema.errors import RecursiveSchema
 from headgate.schema.written import CompatibilityLevel
 from tests.control.scripts import Answers, Shell, TopicNames
@@ -222,6 +224,38 @@ def test_drop_delete_topic_deletes_the_topic_and_its_subjects(sql: Shell) -> Non
     assert "t-value" not in sql.registry.subjects()
 
 
+def test_a_drop_whose_commit_fails_leaves_the_topic_and_its_subjects(
+    sql: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more=""))
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "commit", _raising(CatalogFull("catalog.db")))
+        sql.failure("DROP STREAM s DELETE TOPIC")
+    assert [row[0] for row in sql.rows("SHOW STREAMS")] == ["s"]
+    assert "t" in sql.topics
+    assert "t-value" in sql.registry.subjects()
+    sql.run("DROP STREAM s DELETE TOPIC")
+    assert ("t" in sql.topics, "t-value" in sql.registry.subjects()) == (False, False)
+
+
+@pytest.mark.parametrize("fails", ["topic", "subject"])
+def test_what_cannot_be_deleted_is_told_and_the_rest_is_deleted(
+    sql: Shell, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    sql.run(BY_ID.format(id=sql.subject("given", ORDER), more=""))
+    if fails == "topic":
+        monkeypatch.setattr(TopicNames, "delete_topic", _raising(BrokerUnreachable("broker", "no answer")))
+    else:
+        gone = _raising(RegistryUnreachable("http://registry", "no answer"))
+        monkeypatch.setattr(RegistryClient, "delete_subject", gone)
+    notices = sql.notices("DROP STREAM s DELETE TOPIC")
+    left = 'topic "t"' if fails == "topic" else 'subject "t-value"'
+    (notice,) = [text for text in notices if text.startswith(left)]
+    assert "delete it yourself" in notice
+    assert sql.rows("SHOW STREAMS") == []
+    assert ("t" in sql.topics, "t-value" in sql.registry.subjects()) == (fails == "topic", fails == "subject")
+
+
 def test_a_query_is_inserted_by_position_and_type(sql: Shell) -> None:
     sql.run(
         "CREATE STREAM a (x int, y text) WITH (kafka_topic = 'a', partitions = 1, value_format = 'json');"
@@ -254,11 +288,12 @@ def test_an_insert_that_waits_for_its_broker_holds_up_no_other(sql: Shell, monke
     waits, answers = threading.Event(), threading.Event()
 
     def write(self: TopicNames, records: Sequence[Record]) -> None:
-        if records[0][0] == "a":
+        if records[0].topic == "a":
             waits.set()
             assert answers.wait(60)
-        self.written += records
+        real(self, records)
 
+    real = TopicNames.write
     monkeypatch.setattr(TopicNames, "write", write)
     first = threading.Thread(target=lambda: list(sql.executor.run("INSERT INTO a VALUES (1)", Session())))
     first.start()
@@ -324,3 +359,75 @@ def test_formats_are_written_in_any_case_and_a_schema_may_have_two_thousand_fiel
     )
     ((_, _, value),) = sql.connections.cluster.written
     assert value == b"\x00" + id_.to_bytes(4, "big") + bytes(1999) + b"\x02\x02"
+
+
+TIMED = "CREATE STREAM s (t {type}, n int) WITH (kafka_topic = 't', partitions = 1, value_format = 'json', timestamp = 't'{more})"
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "time"),
+    [
+        ("bigint", "1500000000123", 1500000000123),
+        ("timestamp", "'2026-11-15T12:30:00.123456'", 1794745800123),
+        ("timestamptz", "'2026-11-15T12:30:00.123456+01:00'", 1794742200123),
+        ("text", "'2026-11-15 12:30:00'", 1794745800000),
+    ],
+)
+def test_a_record_has_the_time_of_its_column(sql: Shell, type_: str, value: str, time: int) -> None:
+    more = ", timestamp_format = 'yyyy-MM-dd HH:mm:ss'" if type_ == "text" else ""
+    sql.run(TIMED.format(type=type_, more=more) + f"; INSERT INTO s VALUES ({value}, 1)")
+    assert sql.connections.cluster.times == [time]
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "reason"),
+    [
+        ("bigint", "NULL", NULL),
+        ("bigint", "0", TOO_EARLY),
+        ("bigint", "-1", TOO_EARLY),
+        ("timestamp", "'1969-12-31T23:59:59'", TOO_EARLY),
+        ("timestamptz", "'1970-01-01T00:00:00+01:00'", TOO_EARLY),
+        ("text", "'tomorrow'", NO_TIME),
+        ("text", "NULL", NULL),
+    ],
+)
+def test_a_row_without_a_time_writes_nothing_of_its_statements(sql: Shell, type_: str, value: str, reason: str) -> None:
+    more = ", timestamp_format = 'yyyy-MM-dd HH:mm:ss'" if type_ == "text" else ""
+    good = "'2026-11-15 12:30:00'" if type_ == "text" else "'2026-11-15T12:30:00Z'" if type_ == "timestamptz" else "1"
+    good = "'2026-11-15T12:30:00'" if type_ == "timestamp" else good
+    sql.run(TIMED.format(type=type_, more=more))
+    error = sql.failure(f"INSERT INTO s VALUES ({good}, 1); INSERT INTO s VALUES ({value}, 2)")
+    assert isinstance(error, RowUnwritable)
+    assert (error.path, error.reason) == ("$.t", reason)
+    assert sql.connections.cluster.written == []
+
+
+def test_a_deletion_has_the_time_of_its_key_or_that_of_its_writing(sql: Shell) -> None:
+    table = "CREATE TABLE {0} (k bigint PRIMARY KEY, t bigint) WITH (kafka_topic = '{0}', partitions = 1, value_format = 'json', timestamp = '{1}')"
+    assert "deletes a key" in sql.notices(table.format("a", "t"))[-1]
+    assert "deletes a key" not in sql.notices(table.format("b", "k"))[-1]
+    sql.run(
+        "INSERT INTO a VALUES (1, 2); INSERT INTO a (k) VALUES (1); INSERT INTO b VALUES (3, 4); INSERT INTO b (k) VALUES (3)"
+    )
+    assert sql.connections.cluster.times == [2, None, 3, 3]
+
+
+def test_describe_and_show_create_tell_the_time(sql: Shell) -> None:
+    sql.run(TIMED.format(type="text", more=", timestamp_format = 'yyyy-MM-dd HH:mm:ss'"))
+    found = {str(name): value for name, value in sql.rows("DESCRIBE EXTENDED s")}
+    assert found["record time"] == "column t, a text as yyyy-MM-dd HH:mm:ss"
+    ((_, text),) = sql.rows("SHOW CREATE STREAM s")
+    assert "timestamp = 't',\n    timestamp_format = 'yyyy-MM-dd HH:mm:ss'" in str(text)
+    sql.run(f"DROP STREAM s; {text}")
+
+
+def test_the_rows_of_a_query_have_times_too(sql: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql.run(TIMED.format(type="timestamp", more=""))
+    sql.run("CREATE STREAM a (x timestamp, y int) WITH (kafka_topic = 'a', partitions = 1, value_format = 'json')")
+
+    def rows(*_: object) -> Iterator[Result]:
+        yield ResultRows((("2026-11-15T12:30:00", 1), ("2026-11-15T12:30:01", 2)))
+
+    monkeypatch.setattr(Answers, "select", rows)
+    assert sql.tags("INSERT INTO s SELECT x, y FROM a") == ["INSERT 2"]
+    assert sql.connections.cluster.times == [1794745800000, 1794745801000]

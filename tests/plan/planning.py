@@ -54,6 +54,10 @@ def _nobody_knows(_: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
     raise ColumnOfUnknownType(next(c.name for c in analysed.columns if c.type is None))
 
 
+def _is_pattern(pattern: str) -> bool:
+    return pattern != "no pattern"
+
+
 @dataclass
 class MemoryOutside:
     """Topics and subjects of one cluster and one registry; what was checked is written down."""
@@ -101,6 +105,11 @@ class MemoryOutside:
                 return known
         raise SchemaIdNotFound(schema_id)
 
+    def with_message(
+        self, catalog: Catalog, registry: ConnectionRef, schema_id: int, message: str
+    ) -> WrittenSchema | None:
+        return self.by_id(catalog, registry, schema_id)
+
     def last_batch(self, view: int) -> tuple[int, int]:
         return (1, 7)
 
@@ -133,7 +142,7 @@ class Planning:
         return plan(*purify(resolve_statement(statement, context), context, self.outside))
 
     def context(self, text: str = "", sealed: SecretSource | None = None) -> Context:
-        return Context(self.catalog, self.path, NOW, text, Answers(sealed, types=_nobody_knows))
+        return Context(self.catalog, self.path, NOW, text, Answers(sealed, types=_nobody_knows, is_pattern=_is_pattern))
 
     def change(self, text: str) -> ChangeCatalog:
         planned = self.plan(text)

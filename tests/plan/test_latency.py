@@ -114,3 +114,11 @@ def test_what_real_time_cannot_do_is_refused_where_it_was_asked_for(world: Plann
         latency(world, f"FROM timed {TO} KEY (id) FORMAT JSON WITH (LATENCY = 'real time')")
     assert 'column "seen" is computed by' in refused.value.reason
     assert latency(world, f"FROM timed {TO} KEY (id) FORMAT JSON").way == "micro-batch"
+
+
+def test_a_key_whose_bytes_depend_on_the_version_of_java_is_written_by_workers(world: Planning) -> None:
+    found = latency(world, f"FROM sold {TO} KEY (price) NOT ENFORCED FORMAT JSON")
+    assert found == Latency(
+        "micro-batch", "its key has numbers of type real or double, whose texts Python workers write"
+    )
+    assert latency(world, f"FROM sold {TO} KEY (price) NOT ENFORCED {AVRO}") == Latency("real time", NORMAL)

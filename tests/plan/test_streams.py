@@ -8,12 +8,16 @@ import pytest
 
 from headgate.catalog.objects import Growth, Object
 from headgate.errors import HeadgateError
+from headgate.plan.definitions import RecordTime
 from headgate.plan.plans import CreateTopic, DeleteTopic, RegisterSchema, ReuseSchema
-from headgate.resolve import stream_errors as errors
+from headgate.plan.record_times import known_time
+from headgate.resolve import stream_errors as errors, time_errors
+from headgate.schema import types as t
 from headgate.schema.render import print_type
 from headgate.schema.written import SchemaFormat
 from headgate.sql.script import parse_statement
 from headgate.sql.statement import Kind, print_statement
+from headgate.sql.streams import CreateStream
 from tests.plan.planning import Planning
 
 pytestmark = pytest.mark.unit
@@ -320,3 +324,50 @@ def test_views_and_sinks_read_streams(planning: Planning) -> None:
         "CREATE SINK k FROM v INTO KAFKA CONNECTION kafka (TOPIC 'out') FORMAT JSON"
     )
     assert [c.name for c in planning.catalog.get(made(planning, Kind.VIEW).id).columns] == ["a"]
+
+
+# timestamp
+
+TIMED = "CREATE STREAM s ({columns}) WITH (kafka_topic = 't', value_format = 'json', timestamp = '{name}'{more})"
+PATTERN = ", timestamp_format = 'yyyy-MM-dd'"
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "more", "error", "told"),
+    [
+        ("created bigint, n int", "creation", "", time_errors.UnknownTimeColumn, "created"),
+        ('"Ts" bigint, n int', '"ts"', "", time_errors.UnknownTimeColumn, "Ts"),
+        ("n int, h bytes HEADER('h')", "h", "", time_errors.UnknownTimeColumn, "key or the value"),
+        ("ts int", "ts", "", time_errors.TimeColumnType, "bigint"),
+        ("ts date", "ts", "", time_errors.TimeColumnType, "bigint"),
+        ("ts text", "ts", "", time_errors.TimeFormatMissing, "timestamp_format"),
+        ("ts bigint", "ts", PATTERN, time_errors.TimeFormatUnused, "Leave"),
+        ("ts timestamptz", "ts", PATTERN, time_errors.TimeFormatUnused, "Leave"),
+        ("ts text", "ts", ", timestamp_format = 'no pattern'", time_errors.InvalidTimeFormat, "DateTimeFormatter"),
+        ("ts bigint", "", "", errors.PropertyWithoutMeaning, "Leave"),
+    ],
+)
+def test_a_time_that_cannot_be_taken_is_refused(
+    planning: Planning, columns: str, name: str, more: str, error: type[HeadgateError], told: str
+) -> None:
+    wrong = refused(planning, TIMED.format(columns=columns, name=name, more=more), error)
+    assert told in (wrong.hint() or "")
+
+
+def test_a_pattern_without_a_column_is_refused(planning: Planning) -> None:
+    text = "CREATE STREAM s (t text) WITH (kafka_topic = 't', value_format = 'json', timestamp_format = 'yyyy')"
+    refused(planning, text, errors.PropertyWithoutMeaning)
+
+
+@pytest.mark.parametrize("name", ["TS", "Ts", '"Ts"', "`Ts`"])
+def test_the_time_column_is_found_as_columns_are(planning: Planning, name: str) -> None:
+    planning.do(TIMED.format(columns='"Ts" bigint', name=name, more=""))
+    found = made(planning).definition
+    assert isinstance(found, CreateStream)
+    assert known_time(found) == RecordTime("Ts", t.Bigint())
+
+
+def test_a_topic_must_keep_the_times_of_its_records(planning: Planning) -> None:
+    done = planning.change(TIMED.format(columns="ts bigint", name="ts", more=", retention_ms = 1000"))
+    (topic,) = [effect for effect in done.effects if isinstance(effect, CreateTopic)]
+    assert topic.config == (("retention.ms", "1000"), ("message.timestamp.type", "CreateTime"))

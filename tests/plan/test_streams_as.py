@@ -14,15 +14,16 @@ from headgate.catalog.graph import hidden_parts, parts_of
 from headgate.catalog.objects import DesiredTaskState, Object
 from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
-from headgate.plan.definitions import SinkDefinition
+from headgate.plan.definitions import RecordTime, SinkDefinition
 from headgate.plan.doc_errors import PolicyViolated
 from headgate.plan.errors import ReplacementBreaks
 from headgate.plan.impact import plan_follow
 from headgate.plan.plans import ChangeCatalog, CreateTopic, InsertRows, RegisterSchema, ReuseSchema
 from headgate.plan.reading import layout_of
 from headgate.plan.sink_errors import OptionWithoutKey, SchemaIdExcludes, SinkCannotQuarantine, SinkFeedsItself
-from headgate.resolve import stream_errors as errors
+from headgate.resolve import stream_errors as errors, time_errors
 from headgate.resolve.definitions import with_current_names
+from headgate.schema import types as t
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.render import print_type
 from headgate.schema.written import SchemaFormat, WrittenSchema
@@ -546,3 +547,50 @@ def test_the_query_is_printed_with_the_names_of_today(planning: Planning) -> Non
     stream = named(planning, "s")
     assert stream.definition is not None
     assert "FROM origin" in print_statement(with_current_names(planning.catalog, stream, stream.definition))
+
+
+# timestamp
+
+TIMED = "CREATE {replace}STREAM s WITH (kafka_topic = 's', timestamp = '{name}') AS SELECT * FROM src"
+
+
+def test_the_task_of_a_stream_with_times_writes_in_transactions(planning: Planning) -> None:
+    done = planning.change(TIMED.format(replace="", name="K"))
+    assert any("Spark's writer cannot set it" in notice for notice in done.notices)
+    planning.do(TIMED.format(replace="", name="K"))
+    sink = sink_of(planning)
+    assert sink.time == RecordTime("k", t.Bigint())
+    assert sink.delivery == "exactly once"
+
+
+def test_the_time_of_a_query_is_one_of_its_columns(planning: Planning) -> None:
+    wrong = refused(planning, TIMED.format(replace="", name="c11"), time_errors.UnknownTimeColumn)
+    assert "c1" in (wrong.hint() or "")
+    refused(planning, TIMED.format(replace="", name="c1"), time_errors.TimeColumnType)
+    refused(planning, TIMED.format(replace="", name="c2"), time_errors.TimeFormatMissing)
+
+
+def test_a_stream_with_times_is_replaced_by_one_with_another_time_or_without(planning: Planning) -> None:
+    planning.do(TIMED.format(replace="", name="k"))
+    planning.do("CREATE OR REPLACE STREAM s WITH (kafka_topic = 's') AS SELECT * FROM src WHERE k > 1")
+    sink = sink_of(planning)
+    assert (sink.time, sink.delivery) == (None, "exactly once")  # the progress stays where it is
+    planning.do(TIMED.format(replace="OR REPLACE ", name="k"))
+    assert sink_of(planning).time == RecordTime("k", t.Bigint())
+
+
+def test_a_stream_without_times_cannot_be_given_one(planning: Planning) -> None:
+    planning.do("CREATE STREAM s WITH (kafka_topic = 's') AS SELECT * FROM src")
+    refused(planning, TIMED.format(replace="OR REPLACE ", name="k"), time_errors.TimeNeedsNewTask)
+
+
+def test_the_time_stays_when_a_stream_is_renamed(planning: Planning) -> None:
+    planning.do(TIMED.format(replace="", name="k") + "; ALTER STREAM s RENAME TO r")
+    assert sink_of(planning).time == RecordTime("k", t.Bigint())
+
+
+def sink_of(planning: Planning) -> SinkDefinition:
+    (sink,) = planning.catalog.of_kind(Kind.SINK)
+    found = task_definition(planning.catalog, sink).sink
+    assert isinstance(found, SinkDefinition)
+    return found

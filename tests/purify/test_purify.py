@@ -12,7 +12,7 @@ from headgate.catalog.names import SearchPath
 from headgate.catalog.store.codec import from_json, to_json
 from headgate.connectors.errors import TopicNotFound
 from headgate.plan.source import plan_source
-from headgate.purify.statements import PlannedLookups
+from headgate.purify.lookups import PlannedLookups
 from headgate.registry.errors import SchemaIdNotFound
 from headgate.resolve.errors import ConnectionOfOtherKind, NoSchemaForTopic, SchemaOfOtherType, TopicMissing
 from headgate.schema.written import SchemaFormat, WrittenSchema

@@ -78,6 +78,23 @@ def test_a_name_that_means_nothing_is_an_error_or_is_left_alone(world: Planning)
     assert (sink.relation.id, object_id(sink.kafka.connection)) == (None, world.named("kafka").id)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TYPE size AS (height doble)",
+        "CREATE TABLE t (id text PRIMARY KEY, sizes array<doble>) WITH (format = 'avro')",
+        "CREATE MATERIALIZATION m FROM orders INTO ON DEMAND FIELDS (id text, price doble)",
+    ],
+)
+def test_a_mistyped_type_is_underlined_and_built_in_ones_are_near(world: Planning, text: str) -> None:
+    with pytest.raises(UnknownObject) as caught:
+        resolved(world, text)
+    span = caught.value.span
+    assert span is not None
+    assert text[span.start : span.end] == "doble"
+    assert caught.value.hint() == 'Did you mean "double"?'
+
+
 def test_a_resolved_statement_does_not_depend_on_the_search_path_any_more(world: Planning) -> None:
     once = resolved(world, SINK)
     assert resolve_names(once, world.catalog, SearchPath((("headgate", "nowhere"),))) is once

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from headgate.connectors.postgres import Connection
 from headgate.errors import HeadgateError
 from headgate.plan.child_tables import child_tables
-from headgate.plan.target_definitions import TableDefinition, TargetField, record_of
+from headgate.plan.target_definitions import NESTED, TableDefinition, TargetField, record_of
 from headgate.runtime.targets.errors import ForeignColumnRequired, LinkKeepsRows, TableForeign, TableLacksKey
 from headgate.runtime.targets.postgres_merge import BadRow
 from headgate.runtime.targets.postgres_tables import check_table, release
@@ -30,6 +30,7 @@ _laws = count()
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
+FIRST, SECOND = f"{NESTED}0", f"{NESTED}1"
 LINE = t.Record((
     t.Field("sku", t.Text(), False), t.Field("price", t.Decimal(20, 4), True), t.Field("raw", t.Bytes(), True),
     t.Field("at", t.TimestampTz(), True), t.Field("sizes", t.Array(t.Double()), True), t.Field("any", t.Json(), True),
@@ -61,7 +62,7 @@ def test_records_are_replaced_with_their_parent_and_go_with_it(
     writer = Writer(address, nested(name))
     writers.append(writer)
     about = texts('{"city": "Bonn", "zip": null}', None)
-    writer.write(staged({"id": numbers(1, 2), "hg_nested_0": about, "hg_nested_1": texts(FULL, "[]")}))
+    writer.write(staged({"id": numbers(1, 2), FIRST: about, SECOND: texts(FULL, "[]")}))
     assert rows(connection, name) == [(1,), (2,)]
     assert rows(connection, f"{name}_about") == [(1, "Bonn", None)]
     found = rows(connection, f"{name}_lines", '_index, id, sku, price, raw, sizes, "any", box_w')
@@ -73,15 +74,15 @@ def test_records_are_replaced_with_their_parent_and_go_with_it(
         staged(
             {
                 "id": numbers(1, 2),
-                "hg_nested_0": texts(None, '{"city": "Ulm"}'),
-                "hg_nested_1": texts('[{"sku": "c"}]', None),
+                FIRST: texts(None, '{"city": "Ulm"}'),
+                SECOND: texts('[{"sku": "c"}]', None),
             },
             [WRITE, WRITE],
         )
     )
     assert rows(connection, f"{name}_about") == [(2, "Ulm", None)]
     assert rows(connection, f"{name}_lines", "id, _index, sku") == [(1, 0, "c")]
-    writer.write(staged({"id": numbers(1), "hg_nested_0": texts(None), "hg_nested_1": texts(None)}, [DELETE]))
+    writer.write(staged({"id": numbers(1), FIRST: texts(None), SECOND: texts(None)}, [DELETE]))
     assert rows(connection, f"{name}_lines") == []
     assert rows(connection, name) == [(2,)]
 
@@ -96,7 +97,7 @@ def test_a_record_that_the_database_refuses_is_left_out_with_its_parent(
     writer = Writer(address, made)
     writers.append(writer)
     about = texts('{"city": "Bonn", "zip": 70000}', '{"city": "Ulm", "zip": 7}')
-    writer.write(staged({"id": numbers(1, 2), "hg_nested_0": about, "hg_nested_1": texts(None, None)}))
+    writer.write(staged({"id": numbers(1, 2), FIRST: about, SECOND: texts(None, None)}))
     assert rows(connection, name) == [(2,)]
     assert rows(connection, f"{name}_about") == [(2, "Ulm", 7)]
     assert len(writer.target.refused) == 1
@@ -104,9 +105,7 @@ def test_a_record_that_the_database_refuses_is_left_out_with_its_parent(
     writers.append(halting)
     halting.epoch, halting.number = writer.epoch, writer.number
     with pytest.raises(BadRow):
-        halting.write(
-            staged({"id": numbers(3), "hg_nested_0": texts('{"city": "x", "zip": -70000}'), "hg_nested_1": texts(None)})
-        )
+        halting.write(staged({"id": numbers(3), FIRST: texts('{"city": "x", "zip": -70000}'), SECOND: texts(None)}))
 
 
 def test_a_key_that_gets_wider_does_so_in_all_tables_and_stays_linked(
@@ -118,7 +117,7 @@ def test_a_key_that_gets_wider_does_so_in_all_tables_and_stays_linked(
     made = nested(name)
     writer = Writer(address, made)
     writers.append(writer)
-    writer.write(staged({"id": numbers(1), "hg_nested_0": texts('{"city": "Bonn"}'), "hg_nested_1": texts(None)}))
+    writer.write(staged({"id": numbers(1), FIRST: texts('{"city": "Bonn"}'), SECOND: texts(None)}))
     wide: TargetField = field("id", t.Text(), key=True)
     wider = table(name, wide)
     fields = tuple(one.staged.field for one in made.children)
@@ -148,14 +147,14 @@ def test_adopted_tables_keep_rows_of_others_and_their_records(
     writer = Writer(address, made)
     writers.append(writer)
     about = texts('{"city": "Ulm"}', '{"city": "Kiel"}')
-    writer.write(staged({"id": numbers(1, 3), "hg_nested_0": about, "hg_nested_1": texts('[{"sku": "a"}]', None)}))
+    writer.write(staged({"id": numbers(1, 3), FIRST: about, SECOND: texts('[{"sku": "a"}]', None)}))
     assert rows(connection, name) == [(1, "x"), (2, "x"), (3, None)]
     assert rows(connection, f"{name}_about", "id, city, mine") == [
         (1, "Ulm", None), (2, "Bonn", "x"), (3, "Kiel", None), (9, "orphan", "x"),
     ]  # fmt: skip
     assert rows(connection, f"{name}_lines", "id, sku") == [(1, "a")]
     nothing = texts(None, None)
-    writer.write(staged({"id": numbers(1, 2), "hg_nested_0": nothing, "hg_nested_1": nothing}, [DELETE, DELETE]))
+    writer.write(staged({"id": numbers(1, 2), FIRST: nothing, SECOND: nothing}, [DELETE, DELETE]))
     assert rows(connection, f"{name}_about", "id") == [(3,), (9,)]
     assert rows(connection, name, "id") == [(3,)]
 
@@ -208,7 +207,7 @@ def test_after_any_batches_the_child_table_has_the_records_of_the_last_row_of_ea
     for rows_ in batches:
         texts_ = [None if row is None else json.dumps(row[1]) if row[1] is not None else None for row in rows_.values()]
         ops = [DELETE if row is None else WRITE for row in rows_.values()]
-        frame = {"id": numbers(*rows_), "hg_nested_0": texts(*[None] * len(rows_)), "hg_nested_1": texts(*texts_)}
+        frame = {"id": numbers(*rows_), FIRST: texts(*[None] * len(rows_)), SECOND: texts(*texts_)}
         writer.write(staged(frame, ops))
         for id_, row in rows_.items():
             wanted.pop(id_, None)

@@ -17,19 +17,17 @@ from pyspark.sql import DataFrame
 
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.embedded.world import World
-from headgate.runtime.errors import (
-    Fenced,
+from headgate.runtime.errors import Fenced, RecordTooLarge, TargetTopicGone
+from headgate.runtime.ports import Limit
+from headgate.runtime.targets.errors import (
     OutputTooLarge,
     ProgressHidden,
     ProgressLost,
-    RecordTooLarge,
-    TargetTopicGone,
     TargetTopicReplaced,
     TransactionFailed,
     TransactionsNotAllowed,
     TransactionTimeoutRefused,
 )
-from headgate.runtime.ports import Limit
 from headgate.runtime.targets.kafka_progress import FIRST_PARTITIONS, ProgressRecord, dump_record, load_record
 from headgate.runtime.targets.kafka_transactions import MOST_BYTES, KafkaTransactions
 from headgate.runtime.targets.transactional_producer import OutcomeUnknown, TransactionAborted, TransactionalProducer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -78,7 +79,8 @@ def test_a_query_is_told_of_a_new_version_once(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(live_queries, "WATCH_PAUSE", 0.0)
     queries = LiveQueries(cast("Any", None), tmp_path / "queries", 1)
     told: list[LiveQuery] = []
-    answers = iter([RegistryUnreachable("http://registry", "No answer."), False, True])
+    closed = RuntimeError("the client has been closed")  # of a connection that was changed
+    answers = iter([RegistryUnreachable("http://registry", "No answer."), closed, False, True])
 
     def has_new_version() -> bool:
         answer = next(answers)
@@ -92,6 +94,56 @@ def test_a_query_is_told_of_a_new_version_once(tmp_path: Path, monkeypatch: pyte
     assert eventually(lambda: told == [live], LONG)
     assert live.outdated
     queries.close()
+
+
+@pytest.mark.unit
+def test_a_query_that_does_not_end_holds_its_slots_until_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_queries, "WATCH_EVERY", 0.001)
+    tries: list[int] = []
+
+    def stop() -> None:
+        tries.append(queries.slots.free)
+        if len(tries) < 3:
+            raise TimeoutError("it has not ended")
+
+    queries = LiveQueries(cast("Any", None), tmp_path / "queries", 1)
+    live = LiveQuery(cast("Any", SimpleNamespace(stop=stop)), "1", tmp_path / "c", 1, lambda *_: None, lambda _: None)
+    assert queries.slots.take(1)
+    queries._running["1"] = live
+    with pytest.raises(TimeoutError):
+        queries.stop(live)
+    queries.open()
+    assert eventually(lambda: queries.slots.free == 1, LONG)
+    assert tries == [0, 0, 0]
+    queries.close()
+
+
+class RefusedStream:
+    """A stream that Spark refuses when it has made its checkpoint."""
+
+    def __getattr__(self, name: str) -> RefusedStream:
+        return self
+
+    def __call__(self, *_: object, **__: object) -> RefusedStream:
+        return self
+
+    def option(self, name: str, folder: str) -> RefusedStream:
+        Path(folder).mkdir()
+        return self
+
+    def start(self) -> None:
+        raise ValueError("Spark refuses it")
+
+
+@pytest.mark.unit
+def test_a_query_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, stream = LiveQueries(cast("Any", None), tmp_path, 1), cast("Any", RefusedStream())
+    monkeypatch.setattr(queries, "_own_session", lambda: stream)
+    with pytest.raises(ValueError, match="refuses"):
+        queries.start("task 1", lambda _: stream, {}, 1, lambda *_: None, lambda _: None)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.unit

@@ -133,7 +133,7 @@ def test_a_key_is_looked_up_by_the_statistics_of_files(session: SparkSession, tm
     store = ViewStore(str(tmp_path), (StoredColumn("whole", "BIGINT"), StoredColumn("word", "STRING")), 7)
     store.create(session)
     for number, first in ((1, 0), (2, 1000)):
-        made = session.sql(f"SELECT id AS whole, 'w' AS word, 1 AS hg_weight FROM range({first}, {first + 1000})")
+        made = session.sql(f"SELECT id AS whole, 'w' AS word, 1 AS `hg:weight` FROM range({first}, {first + 1000})")
         store.append(store.written(made, number), Ledger(7, 1, number, 1, {}, "d"), "fence")
         if number == 1:
             pinned = store.pin(session)

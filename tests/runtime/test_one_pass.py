@@ -79,7 +79,7 @@ def _analysed(query: str, relation: int, columns: tuple[Column, ...]) -> Analyse
 
 def marked(session: SparkSession, changes: Mapping[int, Row | None]) -> Upsert:
     rows = [(id_, *(row or (None, None, None)), row is not None) for id_, row in changes.items()]
-    return Upsert(session.createDataFrame(rows, f"{SCHEMA}, {PRESENT} boolean"), ("id",), marked=True)
+    return Upsert(session.createDataFrame(rows, f"{SCHEMA}, `{PRESENT}` boolean"), ("id",), marked=True)
 
 
 def write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Collection, Iterator
 
 import pytest
@@ -63,6 +64,28 @@ def test_only_what_moved_is_told(watching: Watching) -> None:
     assert watching.moved.get(timeout=LONG) == {Watched(cluster, "b")}
 
 
+def test_who_asks_is_given_the_ends_of_that_moment(watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller, "BUSY_INTERVAL", LONG)
+    monkeypatch.setattr(poller, "IDLE_INTERVAL", LONG)
+    cluster = MemoryCluster()
+    a = Watched(cluster, "a")
+    cluster.put("a")
+    watching.pollers.watch(frozenset({a}))
+    watching.moved.get(timeout=LONG)
+    for count in range(2, 30):
+        cluster.put("a")
+        watching.pollers.refresh(LONG)
+        assert watching.pollers.ends[a] == KafkaPosition("a", "id of a", (count,))
+
+
+def test_who_asks_does_not_wait_for_a_cluster_that_is_away(watching: Watching) -> None:
+    cluster = MemoryCluster()
+    cluster.failure = BrokerUnreachable("broker:9092", "no answer")
+    watching.pollers.watch(frozenset({Watched(cluster, "a")}))
+    watching.failed.get(timeout=LONG)
+    watching.pollers.refresh(threading.TIMEOUT_MAX)
+
+
 def test_a_topic_that_is_watched_no_more_is_not_asked_for(watching: Watching) -> None:
     cluster = MemoryCluster()
     cluster.put("a")
@@ -74,6 +97,25 @@ def test_a_topic_that_is_watched_no_more_is_not_asked_for(watching: Watching) ->
     cluster.put("a")
     assert watching.moved.get(timeout=LONG) == {Watched(cluster, "a")}
     assert cluster.requests[-1] == {"a"}
+
+
+def test_a_poller_outlives_a_failure_of_those_whom_it_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller, "FAILED_INTERVAL", 0.01)
+    cluster, heard = MemoryCluster(), queue.Queue[int]()
+
+    def fail_once(moved: Collection[Watched]) -> None:
+        heard.put(len(moved))
+        if heard.qsize() == 1:
+            raise ValueError("a task cannot compare positions")
+
+    pollers = Pollers(fail_once, lambda *_: None)
+    cluster.put("a")
+    pollers.watch(frozenset({Watched(cluster, "a")}))
+    while heard.qsize() < 1:
+        assert not threading.Event().wait(0.001)
+    cluster.put("a")
+    assert [heard.get(timeout=LONG), heard.get(timeout=LONG)] == [1, 1]
+    pollers.stop()
 
 
 def test_a_topic_that_is_gone_does_not_hide_the_others(watching: Watching) -> None:

@@ -22,7 +22,7 @@ from headgate.embedded.world import World
 from headgate.plan.target_definitions import TableDefinition
 from headgate.runtime.errors import Fenced
 from headgate.runtime.ports import Batch, Ledger
-from headgate.runtime.targets.errors import ColumnsIncompatible, TableChanged, TableInUse
+from headgate.runtime.targets.errors import ColumnsIncompatible, TableChanged, TableInUse, TableLocked
 from headgate.runtime.targets.postgres import PostgresTarget
 from headgate.runtime.targets.postgres_merge import BadRow
 from headgate.runtime.targets.postgres_tables import owner
@@ -212,6 +212,80 @@ def test_what_only_the_database_refuses_is_found_row_by_row(
     assert found[105][1] == "constraint low"
     assert set(found) == {102, 103, 104, 105}
     assert all("nonsense" not in one.reason for one in writer.target.refused)
+
+
+def test_thousands_of_refused_rows_leave_the_others_written(
+    address: str, connection: Connection, writers: list[Writer], name: str
+) -> None:
+    made = table(name, field("n", t.Bigint(), key=True), field("v", t.Bigint()), on_error="SKIP")
+    writer = Writer(address, made)
+    writers.append(writer)
+    connection.execute(f'ALTER TABLE public."{name}" ADD CONSTRAINT even CHECK (v % 2 = 0)'.encode())
+    writer.write(staged({"n": numbers(*range(2_400)), "v": numbers(*range(2_400))}))
+    assert rows(connection, name, "n") == [(number,) for number in range(0, 2_400, 2)]
+    assert {one.hash for one in writer.target.refused} == {100 + number for number in range(1, 2_400, 2)}
+
+
+@pytest.mark.parametrize(
+    ("type_", "arrow", "before", "after", "shown"),
+    [
+        (t.Double(), pa.float64(), 0.0, -0.0, "-0"),
+        (t.Real(), pa.float32(), -0.0, 0.0, "0"),
+        (t.Json(), pa.string(), '{"a": 1.10}', '{"a": 1.1}', '{"a": 1.1}'),
+        (t.Array(t.Double()), pa.list_(pa.float64()), [0.0], [-0.0], "{-0}"),
+    ],
+)
+def test_a_value_that_is_equal_but_written_differently_is_replaced(
+    address: str, connection: Connection, writers: list[Writer], name: str, type_: t.Type, arrow: pa.DataType, before: object, after: object, shown: str,
+) -> None:  # fmt: skip
+    writer = Writer(address, table(name, field("n", t.Bigint(), key=True), field("v", type_)))
+    writers.append(writer)
+    for value in (before, after):
+        writer.write(staged({"n": numbers(1), "v": pa.array([value], arrow)}))
+    assert rows(connection, name, "v::text") == [(shown,)]
+
+
+def test_a_constraint_that_is_checked_at_the_commit_blames_its_row(
+    address: str, connection: Connection, writers: list[Writer], name: str
+) -> None:
+    writer = Writer(address, table(name, field("n", t.Bigint(), key=True), on_error="SKIP"))
+    writers.append(writer)
+    connection.execute(f'CREATE TABLE public."{name}_known" (n bigint PRIMARY KEY)'.encode())
+    connection.execute(f'INSERT INTO public."{name}_known" VALUES (1)'.encode())
+    connection.execute(
+        f'ALTER TABLE public."{name}" ADD FOREIGN KEY (n) REFERENCES public."{name}_known" DEFERRABLE INITIALLY DEFERRED'.encode()
+    )
+    writer.write(staged({"n": numbers(1, 2)}))
+    assert rows(connection, name) == [(1,)]
+    assert [one.hash for one in writer.target.refused] == [101]
+
+
+@pytest.mark.parametrize(("type_", "arrow"), [(t.Real(), pa.float32()), (t.Double(), pa.float64())])
+def test_a_number_in_an_adopted_numeric_column_keeps_its_digits(
+    address: str, connection: Connection, writers: list[Writer], name: str, type_: t.Type, arrow: pa.DataType
+) -> None:
+    connection.execute(f'CREATE TABLE public."{name}" (n bigint PRIMARY KEY, v numeric)'.encode())
+    made = table(name, field("n", t.Bigint(), key=True), field("v", type_), adopt=True)
+    writer = Writer(address, made)
+    writers.append(writer)
+    writer.write(staged({"n": numbers(1), "v": pa.array([0.12345679], arrow)}))
+    assert [str(found) for _, found in rows(connection, name)] == ["0.12345679"]
+
+
+def test_a_deadlock_is_tried_again(address: str, connection: Connection, writers: list[Writer], name: str) -> None:
+    """A trigger raises it, as two sessions that wait for each other take longer."""
+    writer = Writer(address, table(name, field("n", t.Bigint(), key=True)))
+    writers.append(writer)
+    connection.execute(
+        f"""CREATE FUNCTION public."{name}_f"() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'deadlock_detected'; END $$""".encode()
+    )
+    connection.execute(
+        f'CREATE TRIGGER t BEFORE INSERT ON public."{name}" EXECUTE FUNCTION public."{name}_f"()'.encode()
+    )
+    with pytest.raises(TableLocked) as raised:
+        writer.write(staged({"n": numbers(1)}))
+    assert raised.value.retryable
 
 
 def test_under_halt_a_refused_row_ends_the_batch_and_nothing_is_written(

@@ -11,8 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.positions import KafkaPosition, Position, furthest
+from headgate.connectors.kafka import Topic
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.runtime import live_input, realtime
+from headgate.runtime.errors import DiskFull
 from headgate.runtime.live_input import LiveInput, LiveTarget
 from headgate.runtime.live_queries import LiveQuery, Slots
 from headgate.runtime.ports import (
@@ -28,6 +30,7 @@ from headgate.runtime.ports import (
 )
 from headgate.runtime.realtime import RealTimeTask
 from headgate.runtime.sink_task import SinkPlan
+from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.task import Task
 from headgate.schema.types import Record
 from headgate.schema.written import WrittenSchema
@@ -54,6 +57,9 @@ class Side:
 
     def followable(self) -> list[WrittenSchema]:
         return self.grown
+
+    def schema(self, schema_id: int) -> WrittenSchema | None:
+        return self.known.get(schema_id)
 
     def learn(self, schema_id: int) -> None:
         """Nothing is asked."""
@@ -174,8 +180,8 @@ class Queries:
 class World:
     """A task in real time, and all that it stands on."""
 
-    def __init__(self, slots: int = 4) -> None:
-        self.input, self.target, self.queries = TopicInput(), TopicTarget(), Queries(slots)
+    def __init__(self, slots: int = 4, envelope: str = "UPSERT") -> None:
+        self.input, self.target, self.queries = TopicInput(), TopicTarget(envelope), Queries(slots)
         self.store = MemoryStore(Shared())
         self.reported: list[BatchResult] = []
         self.failed: list[Exception] = []
@@ -196,8 +202,10 @@ class World:
         self.task.has_work(available)
         return self.task.run_batch(NO_SESSION, None, available)
 
-    def boundary(self, *offsets: int) -> None:
+    def boundary(self, *offsets: int, announced: int = 0) -> None:
+        """``announced`` is how many boundaries the query has reached by now, as Spark said."""
         live = self.queries.running[-1]
+        live.announced = announced
         text = json.dumps({"in": {str(partition): offset for partition, offset in enumerate(offsets)}})
         live.on_boundary(live, text)
 
@@ -257,6 +265,59 @@ def test_an_end_that_was_meant_settles_what_the_query_has_done(world: World) -> 
     assert not world.queries.unsettled
 
 
+def test_what_a_boundary_that_is_told_late_finds_in_the_topic_may_come_after_the_next_one(world: World) -> None:
+    world.target.end = 40
+    world.work()
+    world.target.end = 90  # part of it was written after the second boundary
+    world.boundary(4, announced=2)
+    world.boundary(6, announced=2)
+    world.input.offsets = [9]
+    world.task.finish(NO_SESSION)
+    assert world.target.tails == [{0: 40}]
+
+
+def test_a_query_is_settled_as_a_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first half would be compared with what the query has written of the second one, and be written again."""
+    world.work()
+    monkeypatch.setattr(TopicInput, "choose_end", LiveInput.choose_end)
+    world.input.offsets = [2 * Limit().rows]
+    world.task.finish(NO_SESSION)
+    assert world.offset == 2 * Limit().rows
+    assert world.target.tails == [{0: 0}]
+
+
+def test_a_task_whose_ledger_could_not_be_stored_at_a_boundary_settles_and_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.work()
+    world.input.offsets = [4]
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "advance", lambda *_: _refuse())
+        world.boundary(3)
+    assert world.task.has_work({SOURCE: world.input.end()})
+    world.work()
+    assert world.offset == 4
+    assert len(world.queries.started) == 2
+    world.boundary(5)
+    assert world.offset == 5
+
+
+def _refuse() -> None:
+    raise DiskFull("/")
+
+
+def test_what_is_behind_a_tail_is_what_the_topic_still_has() -> None:
+    """Retention has deleted records of partition 0, and partition 1 is shorter than it was."""
+    first, end = {0: 50, 1: 0, 2: 0}, {0: 70, 1: 10, 2: 3}
+    cluster = SimpleNamespace(
+        topics=lambda names: {name: Topic(name, "id", 3) for name in names},
+        offsets=lambda topic, latest: end if latest else first,
+    )
+    target = TopicTarget()
+    target.cluster = cast("Any", cluster)
+    assert target.behind({0: 40, 1: 90}) == ({0: 50, 1: 10, 2: 0}, end)
+
+
 def test_what_follows_a_settled_query_goes_on_at_once(world: World) -> None:
     world.work()
     world.task.finish(NO_SESSION)
@@ -278,6 +339,28 @@ def test_a_query_that_was_not_settled_is_settled_by_the_first_batch_after_it(wor
     assert world.target.tails == [{0: 40}]
     assert world.offset == 3
     assert world.task.is_live
+
+
+def test_a_sink_without_a_key_is_never_settled_but_written_again() -> None:
+    """Of records with the same key, or without one, only the last would count."""
+    world = World(envelope="NONE")
+    world.target.end = 40
+    world.work()
+    world.input.offsets = [3]
+    world.task.finish(NO_SESSION, settle=False)
+    world.task = world.new_task()
+    world.work()
+    assert world.target.tails == [None]
+    assert world.offset == 3
+
+
+def test_a_tail_leaves_nothing_out_of_what_a_topic_is_brought_in_step_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is left out would be taken for one that the relation does not have, and be deleted."""
+    target = TopicTarget()
+    target.tail = {0: 0}
+    monkeypatch.setattr(KafkaTarget, "records", lambda *_: NO_FRAME)
+    monkeypatch.setattr(target, "unwritten", lambda *_: pytest.fail("records were left out"))
+    assert target.records(Append(NO_FRAME), 1) is NO_FRAME
 
 
 def test_behind_a_bad_record_nothing_is_settled_and_a_batch_deals_with_it(world: World) -> None:
@@ -302,6 +385,19 @@ def test_frequent_bad_records_keep_a_task_in_batches_for_a_while(world: World) -
     world.input.offsets = [9]
     assert world.work() is not None
     assert world.offset == 9
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_ids_that_no_schema_has_are_bad_records_and_new_versions_are_not(world: World, known: bool) -> None:
+    world.work()
+    for offset in range(realtime.FALLS):
+        if known:
+            world.input.side.known[90 + offset] = WrittenSchema("{}", id=90 + offset)
+        world.input.offsets = [offset + 1]
+        world.fall(f"headgate-schema-changed:1/0/{offset}/value/{90 + offset}")
+        world.work()
+    assert world.offset == realtime.FALLS
+    assert world.task.is_live is known
 
 
 def test_a_new_schema_ends_the_query_before_its_first_record(world: World) -> None:

@@ -442,10 +442,33 @@ def test_a_task_that_runs_by_itself_is_ended_before_it_leaves(one_worker: Runnin
     assert one_worker.scheduler.lags() == {}
 
 
+def test_a_task_that_runs_by_itself_may_settle_however_long_it_waits_for_a_worker(
+    one_worker: Running, live_task: MemoryTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty tasks that end at once wait for each other."""
+    monkeypatch.setattr(scheduler, "DRAIN", 0.0)
+    one_worker.scheduler.remove(1)
+    _wait_until(lambda: live_task.closed)
+    assert live_task.finished == [True]
+
+
 def test_a_dropped_task_that_runs_by_itself_does_not_settle(one_worker: Running, live_task: MemoryTask) -> None:
     one_worker.scheduler.remove(1, cancel=True)
     _wait_until(lambda: live_task.closed)
     assert live_task.finished == [False]
+
+
+def test_no_worker_takes_a_task_that_runs_by_itself_while_its_failure_is_told(
+    one_worker: Running, live_task: MemoryTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads would use it at once."""
+    (entry,) = one_worker.scheduler._entries.values()
+    ready: list[bool] = []
+    monkeypatch.setattr(one_worker.events, "failed", lambda *_: ready.append(entry.is_ready))
+    one_worker.scheduler.report_failure(1, TargetTopicGone("out", "task 1"))
+    _wait_until(lambda: live_task.closed)
+    assert ready == [False]
+    assert live_task.finished == [True]
 
 
 def test_another_task_takes_the_place_of_one_that_runs_by_itself_when_that_has_ended(

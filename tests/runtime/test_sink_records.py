@@ -96,7 +96,7 @@ def written(definition: SinkDefinition, changes: Changes) -> tuple[list[Any], in
 
 
 def keyed(session: SparkSession, *rows: tuple[object, ...]) -> DataFrame:
-    return session.createDataFrame([(k, p, None, None, here) for k, p, here in rows], f"{SPARK}, {PRESENT} boolean")
+    return session.createDataFrame([(k, p, None, None, here) for k, p, here in rows], f"{SPARK}, `{PRESENT}` boolean")
 
 
 KEYED = sink(avro(ROW, "p"), RecordEncoding("TEXT", ("k",), Record(ROW.fields[:1])), on_error="SKIP")

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from headgate.catalog.positions import KafkaPosition, Positions
 from headgate.runtime.ports import Batch, Limit, Upsert
 from headgate.runtime.step import Part, TargetStep, TopicParts, TopicRows, difference
+from headgate.runtime.targets.kafka import last_of_keys
 
 pytestmark = pytest.mark.spark
 
@@ -35,6 +36,39 @@ def test_only_what_differs_is_written_and_only_known_keys_are_deleted(session: S
     )
     found = {bytes(row["key"]): row["value"] for row in difference(wanted, held).collect()}
     assert found == {b"other": b"2", b"new": b"3", b"gone": None}
+
+
+def test_a_record_with_other_headers_differs(session: SparkSession) -> None:
+    headers = "headers array<struct<key: string, value: binary>>"
+    old, new = [("h", b"1")], [("h", b"2")]
+    wanted = session.createDataFrame(
+        [("t", b"same", b"1", old), ("t", b"other", b"1", new), ("t", b"none", b"1", []), ("t", b"never", None, None)],
+        f"topic string, key binary, value binary, {headers}",
+    )
+    held = session.createDataFrame(
+        [(b"same", 0, b"1", old), (b"other", 0, b"1", old), (b"none", 0, b"1", None)],
+        f"key binary, partition int, value binary, {headers}",
+    )
+    assert {bytes(row["key"]) for row in difference(wanted, held).collect()} == {b"other"}
+
+
+def test_the_last_record_of_a_key_is_that_of_the_last_offset_though_a_clock_went_back(session: SparkSession) -> None:
+    records = [
+        (b"a", b"1", 0, 5, "2026-01-01 00:00:02"),
+        (b"a", b"2", 0, 6, "2026-01-01 00:00:01"),
+        (b"deleted", b"1", 0, 7, "2026-01-01 00:00:02"),
+        (b"deleted", None, 0, 8, "2026-01-01 00:00:01"),
+        (b"moved", b"1", 0, 9, "2026-01-01 00:00:01"),
+        (b"moved", b"2", 1, 0, "2026-01-01 00:00:02"),
+        (None, b"1", 1, 1, "2026-01-01 00:00:03"),
+    ]
+    columns = "key binary, value binary, partition int, offset bigint, time string"
+    topic = session.createDataFrame(records, columns).withColumn("timestamp", F.col("time").cast("timestamp"))
+    found = last_of_keys(topic, ["value"]).collect()
+    assert {bytes(row["key"]): (bytes(row["value"]), row["partition"]) for row in found} == {
+        b"a": (b"2", 0),
+        b"moved": (b"2", 1),
+    }
 
 
 @pytest.mark.parametrize("parts", [1, 2, 7])

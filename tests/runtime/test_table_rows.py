@@ -12,6 +12,8 @@ from pyspark.sql.types import StructField, StructType
 
 from headgate.plan.definitions import PRESENT
 from headgate.plan.target_definitions import TargetField, ValuePath
+from headgate.runtime.rejected_rows import Refusal, with_refusals
+from headgate.runtime.targets.search_documents import document_id
 from headgate.runtime.targets.table_rows import BAD, CHANGED, DELETE, NOTHING, OP, WRITE, TableRows, arrow_rows
 from headgate.schema import types as t
 from headgate.schema.formats.spark import to_spark
@@ -60,7 +62,7 @@ def test_every_type_is_staged_in_a_form_that_the_copy_takes(session: SparkSessio
 def test_marked_rows_are_written_or_deleted_and_bad_ones_keep_their_key(session: SparkSession) -> None:
     rows = session.createDataFrame(
         [("a", 1.0, True), ("b", 1.5, True), ("c", 1.5, False), (None, 1.0, False), (None, 1.0, True)],
-        f"k string, v double, {PRESENT} boolean",
+        f"k string, v double, `{PRESENT}` boolean",
     ).coalesce(1)
     made = TableRows(table("t", field("k", t.Text(), key=True), field("v", t.Bigint(), t.Double())))
     found = [(row["k"], row["v"], row[OP]) for row in arrow_rows(made.frame(rows, marked=True)).to_pylist()]
@@ -81,6 +83,47 @@ def test_fields_inside_documents_and_objects_as_json(session: SparkSession) -> N
     ready, problem, _ = made.problems(rows)
     told = [row[0] for row in ready.select(F.when(problem.isNotNull(), problem["path"])).collect()]
     assert told == [None, "$.d.p.city", "$.d.n"]
+
+
+@pytest.mark.parametrize("type_", [t.Json(), None])
+def test_json_is_not_made_of_what_its_text_would_not_hold(session: SparkSession, type_: t.Type | None) -> None:
+    """Spark writes NaN as a text, and another character for bytes that are no text."""
+    rows = session.sql(
+        "SELECT named_struct('x', double('NaN'), 'words', map('a', 'b')) AS r UNION ALL "
+        "SELECT named_struct('x', 1.0D, 'words', map('a', CAST(X'FF' AS string))) UNION ALL "
+        "SELECT named_struct('x', 1.0D, 'words', map('a', 'b'))"
+    ).coalesce(1)
+    record = t.Record((t.Field("x", t.Double()), t.Field("words", t.Map(t.Text()))))
+    made = TableRows(table("t", field("r", type_ or record, record)))
+    assert [row[OP] for row in made.frame(rows).select(OP).collect()] == [BAD, BAD, WRITE]
+    ready, problem, _ = made.problems(rows)
+    told = [tuple(row) for row in ready.select(problem["path"], problem["reason"]).collect()]
+    assert told == [
+        ("$.r.x", "JSON has no number that is not finite"),
+        ("$.r.words{}", "it is not valid UTF-8"),
+        (None, None),
+    ]
+
+
+def test_zero_and_minus_zero_are_one_key_of_an_index(session: SparkSession) -> None:
+    keys = session.sql(
+        "SELECT 0.0D AS d, float(0) AS f UNION ALL SELECT -0.0D, float(-0.0) UNION ALL SELECT 0.1D, float(0.1)"
+    )
+    for name, type_, other in (("d", t.Double(), "0.1"), ("f", t.Real(), "0.1")):
+        found = [row[0] for row in keys.select(document_id([(name, type_)])).collect()]
+        assert found == ["0.0", "0.0", other]
+
+
+def test_thousands_of_refused_rows_are_found_by_one_join(session: SparkSession) -> None:
+    refusals = [Refusal(str(number), f"$.n{number}", None, "no") for number in range(1, 20_000, 2)]
+    rows, told = with_refusals(session.range(20_000), F.col("id").cast("string"), [*refusals, *refusals])
+    found = rows.select("id", told.alias("told")).where("told IS NOT NULL")
+    assert found.agg(F.count("*"), F.count_if(F.col("told.path") == F.concat(F.lit("$.n"), "id"))).first() == (
+        10_000,
+        10_000,
+    )
+    rows, told = with_refusals(session.range(2), F.col("id").cast("string"), [])
+    assert rows.where(told.isNull()).count() == 2
 
 
 def test_a_day_or_a_moment_that_the_database_does_not_have_is_a_value_that_does_not_fit(session: SparkSession) -> None:

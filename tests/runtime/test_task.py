@@ -11,16 +11,9 @@ from pyspark.sql import SparkSession
 from headgate.catalog.positions import KafkaPosition, Position, Positions
 from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import (
-    ComputationFailed,
-    Fenced,
-    OutputTooLarge,
-    ProgressLost,
-    RowNotEncodable,
-    SparkGone,
-    TaskFailed,
-)
+from headgate.runtime.errors import ComputationFailed, Fenced, RowNotEncodable, SparkGone, TaskFailed
 from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded
+from headgate.runtime.targets.errors import OutputIndivisible, OutputTooLarge, ProgressLost
 from headgate.runtime.task import ATTEMPTS, Step, Task
 from tests.runtime.memory_ports import (
     BAD,
@@ -216,6 +209,29 @@ def test_failed_attempts_at_a_target_with_its_own_ledger_halve_its_batches_too()
         setup.start()
     setup.mend()
     assert setup.run(rows=4) == 2
+
+
+def test_a_bad_record_counts_once_however_often_its_batch_is_tried() -> None:
+    setup = Setup(MemoryTable(keyed=False))
+    setup.topic.put("a", BAD)
+    setup.fail_writes(ValueError("no"), after=0)
+    with pytest.raises(TaskFailed):
+        setup.run()
+    assert setup.task.progress.skipped == 0
+    setup.mend()
+    assert setup.run() == 4
+    assert setup.task.progress.skipped == 1
+    assert setup.run() is None
+    assert setup.task.progress.skipped == 1
+
+
+def test_output_that_is_too_large_for_the_smallest_batch_halts_the_task() -> None:
+    """It would be computed again and again for ever."""
+    setup = Setup(MemoryTable(keyed=False))
+    setup.fail_writes(OutputTooLarge("task"), after=0)
+    with pytest.raises(OutputIndivisible) as raised:
+        setup.run(rows=1)
+    assert not raised.value.retryable
 
 
 def test_a_target_may_bound_its_batches() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, CatalogBuilder
-from headgate.catalog.errors import AlreadyExists, DependencyCycle, ReservedName
+from headgate.catalog.errors import AlreadyExists, DependencyCycle, ReservedColumnName, ReservedName
 from headgate.catalog.graph import check_droppable, find_cycle, named_types, type_by_path
 from headgate.catalog.objects import (
     CAN_BE_TASKS,
@@ -36,6 +36,7 @@ from headgate.catalog.objects import (
 from headgate.catalog.positions import RecordPosition
 from headgate.catalog.secrets import SecretSource, redacted_statement
 from headgate.errors import InternalError
+from headgate.schema.names import is_internal
 from headgate.schema.types import Named, Type, map_named
 from headgate.sql.statement import TYPES, Create, DataField, Kind, rewrite
 
@@ -354,6 +355,9 @@ def _check_definition(view: Catalog, new: Object) -> None:
         {column.name for column in new.columns}
     ) < len(new.columns):
         raise InternalError(f'{new.kind} "{new.name}" has two columns with the same id or name')
+    for column in new.columns:
+        if new.kind is not Kind.TYPE and is_internal(column.name):
+            raise ReservedColumnName(new.kind, new.name, column.name)
     missing = [d.on for d in new.dependencies if d.on not in view.objects and d.on != new.id]
     if missing:
         raise InternalError(f'{new.kind} "{new.name}" depends on objects {missing}, which do not exist')

@@ -134,6 +134,17 @@ class UnknownField(CatalogError, code="CAT-0110"):
         return super().hint()
 
 
+class ReservedColumnName(CatalogError, code="CAT-0111"):
+    """A column would get a name of those that Headgate keeps for columns of its own beside the rows."""
+
+    kind: str
+    name: str
+    column: str
+    MESSAGE = 'column "{column}" of {kind} "{name}" has a reserved name'
+    DETAIL = "Names that begin with hg: are those of columns that Headgate has beside those of a relation."
+    HINT = "Give the column another name."
+
+
 class InUse(CatalogError, code="CAT-0201"):
     """An object cannot be dropped while others use it."""
 

@@ -18,6 +18,7 @@ from headgate.catalog.graph import without_aliases
 from headgate.catalog.objects import ROOT, Column, Namespace, Object, namespace_of
 from headgate.errors import Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, find as find_name, force_quotes, print_name
+from headgate.schema.parse import SPELLINGS
 from headgate.schema.types import Array, Map, Named, Record
 from headgate.sql.statement import NO_SPAN, RELATIONS, Kind, ObjectName
 from headgate.text.cursor import Identifier
@@ -233,9 +234,10 @@ def _databases(catalog: Catalog, path: SearchPath) -> list[Object]:
 def _similar(
     catalog: Catalog, schemas: Sequence[Object], written: Identifier, kinds: Sequence[Kind]
 ) -> tuple[str, ...]:
-    """Similar names in the schemas that were searched, otherwise the same name in other schemas."""
+    """Similar names in the schemas that were searched, otherwise the same name in other schemas. A type may be a built-in one."""
     ids, wanted = {s.id for s in schemas}, kinds or tuple(Kind)
-    near = similar_names(written.name, (o.name for o in catalog.of_kind(*wanted) if o.parent in ids))
+    built_in = SPELLINGS if wanted == (Kind.TYPE,) else ()
+    near = similar_names(written.name, (*built_in, *(o.name for o in catalog.of_kind(*wanted) if o.parent in ids)))
     if near:
         return near
     elsewhere = (o for o in catalog.of_kind(*wanted) if fold(o.name) == fold(written.name))
@@ -276,7 +278,8 @@ def span_of(name: ObjectName) -> Span | None:
 
 def type_name(named: Named) -> ObjectName:
     """The name of a type as it stands in a statement."""
-    return ObjectName(tuple(map(Identifier, named.parts, named.quoted or (False,) * len(named.parts))))
+    parts = tuple(map(Identifier, named.parts, named.quoted or (False,) * len(named.parts)))
+    return ObjectName(parts, span=named.span or NO_SPAN)
 
 
 def _text(name: Name) -> str:

@@ -138,6 +138,13 @@ def limited(start: KafkaPosition, end: KafkaPosition, rows: int) -> KafkaPositio
     return KafkaPosition(end.topic, end.topic_id, tuple(offsets))
 
 
+def is_smallest(start: Position, end: Position) -> bool:
+    """Whether no smaller batch can begin at ``start``: it has at most one record of each partition. A log is read as a whole."""
+    if isinstance(start, KafkaPosition) and isinstance(end, KafkaPosition):
+        return limited(start, end, 1) == end
+    return True
+
+
 def furthest(one: KafkaPosition, other: KafkaPosition) -> KafkaPosition:
     """The later offset of both for every partition."""
     size = max(len(one.offsets), len(other.offsets))

@@ -316,7 +316,7 @@ class KafkaCluster:
         try:
             producer.write(records)
         except KafkaException as error:
-            raise self.failure("write the rows", error, records[0][0]) from error
+            raise self.failure("write the rows", error, records[0].topic) from error
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Raises TopicNotFound. The broker forgets it a moment later."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -15,8 +16,15 @@ _SETTINGS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",
 }  # fmt: skip
 
-Record = tuple[str, bytes | None, bytes | None]
-"""Topic, key and value."""
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``time`` is in milliseconds since 1970; None stands for the present time. The client takes 0 for that, too."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    time: int | None = None
 
 
 class RecordProducer:
@@ -35,18 +43,19 @@ class RecordProducer:
                 failures.append(error)
 
         with self._guard:
-            for topic, key, value in records:
-                self._produce(topic, key, value, acknowledged)
+            for record in records:
+                self._produce(record, acknowledged)
             left = self._producer.flush(FLUSH_TIMEOUT)
         if failures:
             raise KafkaException(failures[0])
         if left:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
-    def _produce(self, topic: str, key: bytes | None, value: bytes | None, acknowledged: Any) -> None:
+    def _produce(self, record: Record, acknowledged: Any) -> None:
+        time: dict[str, Any] = {} if record.time is None else {"timestamp": record.time}
         while True:
             try:
-                self._producer.produce(topic, value, key, on_delivery=acknowledged)
+                self._producer.produce(record.topic, record.value, record.key, on_delivery=acknowledged, **time)
                 return
             except BufferError:  # its queue is full
                 self._producer.poll(0.1)

@@ -126,6 +126,19 @@ class Controller:
         """Look at the catalog now."""
         self._wake.set()
 
+    def refresh(self, timeout: float) -> None:
+        """Report how far the tasks are behind now, not when somebody looked last."""
+        deadline, reported = time.monotonic() + timeout, threading.Event()
+        self._scheduler.refresh(timeout)
+
+        def report() -> None:
+            self._report()
+            reported.set()
+
+        self._events.put(report)
+        self._wake.set()
+        reported.wait(max(0.0, deadline - time.monotonic()))
+
     def is_behind(self) -> bool:
         """Whether a query in real time may still write as the catalog was before its last change."""
         unseen = self._queries is not None and self._store.load().version != self._reconciled

@@ -17,7 +17,7 @@ from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.plan import definitions as d
 from headgate.plan.chain import chain_of, valid_query
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.exact_numbers import with_exact_numbers
+from headgate.plan.exact_numbers import exact_read, read_fields, with_exact_fields
 from headgate.plan.impact import check_sink_schemas, needed_sink
 from headgate.plan.latency import choose_latency
 from headgate.plan.materializations import existing_materialization
@@ -33,7 +33,7 @@ from headgate.plan.relations import (
 )
 from headgate.plan.sink import with_own_schemas
 from headgate.plan.stored_copies import with_old_rows
-from headgate.plan.target_definitions import OnDemandDefinition, TableDefinition
+from headgate.plan.target_definitions import Fields, OnDemandDefinition, TableDefinition
 from headgate.resolve.statements import kafka_server, registry_server, topic_name
 from headgate.resolve.streams import read_statement
 from headgate.runtime.errors import SinkCannotFollow
@@ -43,7 +43,7 @@ from headgate.sql.formats import Format
 from headgate.sql.materializations import CreateMaterialization
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
-from headgate.sql.query.tree_sql import View, marked_sql, positioned_sql
+from headgate.sql.query.tree_sql import View, marked_sql, positioned_sql, view_sql
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
@@ -63,6 +63,7 @@ def source_definition(source: Object) -> d.SourceDefinition:
         _registry(formats.key or formats.value),
         _registry(formats.value),
         _start_offsets(statement),
+        source.kind.value,
     )
 
 
@@ -89,7 +90,7 @@ def materialization_task(catalog: Catalog, entry: Object) -> d.TaskDefinition:
     planned = existing_materialization(catalog, entry)
     assert not isinstance(planned, OnDemandDefinition), "no task runs for it"
     relation = catalog.get(planned.relation)
-    chain = _chain(catalog, relation, [column.name for column in relation.columns if column.key])
+    chain = _chain(catalog, relation, [column.name for column in relation.columns if column.key], read_fields(planned))
     statement = definition_of(entry, CreateMaterialization)
     written = (statement.fields and statement.fields.sql(), statement.with_options.nested) if planned.merges else None
     keys = (chain.source.id, planned.key if planned.merges else (), statement.with_options.seed_backfill)
@@ -97,11 +98,9 @@ def materialization_task(catalog: Catalog, entry: Object) -> d.TaskDefinition:
     name = d.DefinitionName(_hash(keys), _hash(rows)).text
     one = "a transaction of the target" if isinstance(planned, TableDefinition) else "some bulks of documents"
     latency = d.Latency("micro-batch", f"a batch is {one}")
-    source = chain.source
-    if isinstance(source, d.SourceDefinition):
-        source, planned = with_exact_numbers(source, planned)
+    planned = with_exact_fields(planned, chain.fields)
     return d.TaskDefinition(
-        entry.id, entry.name, source, chain.relations, planned, chain.key, name, chain.marked, chain.positioned, latency,
+        entry.id, entry.name, chain.source, chain.relations, planned, chain.key, name, chain.marked, chain.positioned, latency,
     )  # fmt: skip
 
 
@@ -114,10 +113,11 @@ class _Chain:
     key: dict[str, str]
     marked: str | None
     positioned: str | None
+    fields: Fields = ()
 
 
-def _chain(catalog: Catalog, relation: Object, keys: Sequence[str]) -> _Chain:
-    """The chain below a relation that is written by these key columns."""
+def _chain(catalog: Catalog, relation: Object, keys: Sequence[str], fields: Fields = ()) -> _Chain:
+    """The chain below a relation that is written by these key columns, read so that these fields of it have every digit."""
     relations = relation_definitions(catalog, [relation.id])
     source = relations[chain_of(catalog, relation.id).source.id]
     assert not isinstance(source, d.ViewDefinition)
@@ -125,13 +125,45 @@ def _chain(catalog: Catalog, relation: Object, keys: Sequence[str]) -> _Chain:
     appends = source.appends if isinstance(source, d.MaterializedDefinition) else source.layout.envelope == "NONE"
     key = {} if appends else {k: _source_column(catalog, relation, by_name[k]).name for k in keys}
     if isinstance(source, d.MaterializedDefinition):
-        return _Chain(source, relations, key, None, None)
+        return _Chain(source, relations, key, None, None, fields)
     views = _views(catalog, relation.id, relations)
+    read = exact_read(source, [tree for _, tree in views], fields)
+    source, trees = read.source, read.views
+    relations |= _read_by(relations, source, [id_ for id_, _ in views], trees)
     columns = [column.name for column in source.layout.columns]
-    trees = [tree for _, tree in views]
     marked = marked_sql(d.spark_name(source.id), columns, trees, tuple(key), d.PRESENT) if key else None
     positioned = positioned_sql(d.spark_name(source.id), [d.spark_name(id_) for id_, _ in views], trees, d.AT)
-    return _Chain(source, relations, key, marked, positioned)
+    return _Chain(source, relations, key, marked, positioned, read.fields)
+
+
+def _read_by(
+    relations: d.Relations, source: d.SourceDefinition, ids: Sequence[int], views: Sequence[View]
+) -> dict[int, d.RelationDefinition]:
+    """The source and the views over it as a task reads them, where that is not as everybody does."""
+    made: dict[int, d.RelationDefinition] = {}
+    if relations[source.id] == source:
+        return made
+    for id_, view in zip(ids, views, strict=True):
+        known = relations[id_]
+        assert isinstance(known, d.ViewDefinition)
+        columns = tuple((name, None) for name in view[1])
+        query = replace(known.query, sql=view_sql(view), columns=columns, expressions=())  # these are places in the SQL
+        made[id_] = replace(known, query=query, columns=tuple(view[1]))
+    return made | {source.id: source}
+
+
+def exact_relations(
+    catalog: Catalog, relation: int, relations: dict[int, d.RelationDefinition], fields: Fields
+) -> tuple[dict[int, d.RelationDefinition], Fields]:
+    """Relations that are read so that these fields of one of them have every digit, if it is a source or lies over one alone."""
+    below = relations[relation]
+    while isinstance(below, d.ViewDefinition) and len(below.query.relations) == 1:
+        below = relations[below.query.relations[0]]
+    if not isinstance(below, d.SourceDefinition):
+        return relations, fields
+    views = _views(catalog, relation, relations)
+    read = exact_read(below, [tree for _, tree in views], fields)
+    return relations | _read_by(relations, read.source, [id_ for id_, _ in views], read.views), read.fields
 
 
 def sink_task(catalog: Catalog, sink: Object) -> d.TaskDefinition:

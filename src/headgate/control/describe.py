@@ -16,6 +16,7 @@ from headgate.plan.materialized_fields import print_pointer
 from headgate.plan.on_demand import service_word
 from headgate.plan.on_demand_messages import PACKAGE
 from headgate.plan.reading import written_sides
+from headgate.plan.record_times import known_time
 from headgate.plan.target_definitions import MaterializationDefinition, OnDemandDefinition, TableDefinition
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import RegistryError, SchemaIdNotFound
@@ -39,6 +40,9 @@ def stream_properties(found: Object, clients: Clients) -> Iterator[list[Json]]:
     reads = read_statement(found)
     topic = topic_name(reads.kafka)
     yield ["topic", topic]
+    if (time := known_time(definition)) is not None:
+        pattern = "" if time.format is None else f", a text as {time.format}"
+        yield ["record time", f"column {time.column}{pattern}"]
     key, value = written_sides(definition)
     sides: tuple[tuple[Side, RecordEncoding | None, str | None], ...] = (
         ("KEY", key, key_side(definition).format), ("VALUE", value, value_side(definition).format),

@@ -222,20 +222,31 @@ def _by_id(registry: RegistryClient, effect: ReuseSchema) -> Schema:
 
 
 class DeletedTopics:
-    """Deletes topics and their subjects. What is gone already is no error, so that a statement can be sent again."""
+    """Deletes topics and their subjects, once the catalog has forgotten the stream: a topic that is gone cannot be brought back,
+    and a stream must not lose its topic to a commit that fails. What is gone already is no error."""
 
     def check(self, effect: DeleteTopic, clients: Clients) -> None:
         clients.kafka(effect.connection).topics([effect.topic])
 
-    def do(self, effect: DeleteTopic, clients: Clients) -> None:
-        with suppress(TopicNotFound):
-            clients.kafka(effect.connection).delete_topic(effect.topic)
+    def delete(self, effect: DeleteTopic, clients: Clients) -> Iterator[str]:
+        """Delete all that can be deleted. Gives a sentence for each part that stays."""
+        try:
+            with suppress(TopicNotFound):
+                clients.kafka(effect.connection).delete_topic(effect.topic)
+        except HeadgateError as error:
+            yield _left(f'topic "{effect.topic}"', error)
         for registry, subject in effect.subjects:
-            with suppress(SubjectNotFound, SubjectDeleted):
-                clients.registry(registry).delete_subject(subject)
+            try:
+                with suppress(SubjectNotFound, SubjectDeleted):
+                    clients.registry(registry).delete_subject(subject)
+            except HeadgateError as error:
+                yield _left(f'subject "{subject}"', error)
 
-    def undo(self, effect: DeleteTopic, done: None, clients: Clients) -> None:
-        log.warning("topic %s stays deleted", effect.topic)
+
+def _left(what: str, error: HeadgateError) -> str:
+    """What is left of a stream that was dropped, and what can be done about it."""
+    log.warning("%s was not deleted: %s", what, error)
+    return f"{what} was not deleted, and nothing in the catalog uses it any more; delete it yourself: {error.message()}"
 
 
 # all effects of a statement
@@ -292,12 +303,10 @@ def effects_done(effects: Sequence[Effect], clients: Clients) -> Iterator[Schema
                     _TABLES.do(effect, clients)
                 case ProvisionIndex():
                     _INDEXES.do(effect, clients)
-                case ReleaseTable() | ReleaseIndex():
+                case ReleaseTable() | ReleaseIndex() | DeleteTopic():
                     pass  # `last_effects`
                 case ReuseSchema():
                     undo.append(_do(_REUSED, effect, clients)[1])
-                case DeleteTopic():
-                    undo.append(_do(_DELETED, effect, clients)[1])
                 case _:
                     assert_never(effect)
         yield ids
@@ -313,7 +322,7 @@ def released_tasks(effects: Sequence[Effect]) -> frozenset[int]:
 
 
 def last_effects(effects: Sequence[Effect], clients: Clients, uuids: Mapping[int, str]) -> Iterator[str]:
-    """Do the effects that cannot be undone: those that give targets up. The catalog has committed, so that a failure cannot fail the
+    """Do the effects that cannot be undone: those that give targets up, and those that delete topics. The catalog has committed, so that a failure cannot fail the
     statement any more; gives a sentence for each. ``uuids`` are those of `released_tasks`, which the catalog has forgotten."""
     for effect in effects:
         try:
@@ -322,6 +331,8 @@ def last_effects(effects: Sequence[Effect], clients: Clients, uuids: Mapping[int
                     _RELEASES.give_up(effect, clients, uuids[effect.task])
                 case ReleaseIndex():
                     _INDEX_RELEASES.give_up(effect, clients, uuids[effect.task])
+                case DeleteTopic():
+                    yield from _DELETED.delete(effect, clients)
                 case _:
                     pass
         except HeadgateError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +39,7 @@ from headgate.runtime import query as query_answers
 from headgate.runtime.live_queries import LiveQueries
 from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineCleaner, QuarantineFiles
 from headgate.runtime.query_process import Queries
+from headgate.runtime.record_times import SparkTimes
 from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
 from headgate.runtime.session import SmallJobs, Spark, SparkJobs, kill_jvm_of
@@ -53,6 +54,8 @@ from headgate.text.cursor import Identifier
 log = logging.getLogger(__name__)
 
 QUARANTINE = "headgate_catalog.quarantine"
+TASKS = "headgate_catalog.tasks"
+REFRESH_TIMEOUT = 5.0  # seconds that a look at the tasks waits for the ends of their topics
 CHANGE_TIMEOUT = 15.0  # seconds that a statement waits for queries in real time that it has changed
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
@@ -103,6 +106,7 @@ class Engine:
         if project.address is not None:
             make_connections(self.store)
         self._query_types = QueryTypes(spark.session)
+        self._times = SparkTimes(spark.session)
         self._connections = Connections(self.store.keys.reveal, project.address)
         self.follower = SchemaChanges(self.store, self._connections, self.types)
         self._executor = Executor(self.store, self._connections, self, self.follower.changed_schemas)
@@ -241,6 +245,12 @@ class Engine:
         relations = columns_read(catalog, analysed)
         return self._query_types.types(analysed.spark_sql, relations)
 
+    def read_times(self, texts: Sequence[str], format_: str) -> Sequence[int | None]:
+        return self._times(texts, format_)
+
+    def is_time_pattern(self, format_: str) -> bool:
+        return self._times.is_pattern(format_)
+
     def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
         """Follow the schemas that records of a source have by now. Whether there were any."""
         reader = SourceReader(source_definition(source), self._connections.of(catalog))
@@ -250,7 +260,12 @@ class Engine:
             self.follower.follow(source.id, arrived)
         return bool(arrived)
 
+    def refresh_tasks(self) -> None:
+        self._controller.refresh(REFRESH_TIMEOUT)
+
     def _system_rows(self, catalog: Catalog, name: str, *, hidden: bool) -> SystemRows:
+        if name == TASKS:
+            self.refresh_tasks()
         relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
         rows = [tuple(row) for row in relation.read(catalog, self.store, hidden=hidden).rows]
         more = self._folder_rows(catalog) if name == QUARANTINE else None
@@ -275,8 +290,8 @@ def _notices(catalog: Catalog, bad_records: Mapping[int, int]) -> Iterator[resul
         if bad:
             those = "1 record" if bad == 1 else f"{bad} records"
             verb = "is" if bad == 1 else "are"
-            name = catalog.display_name(source)
-            yield results.Notice(f'{those} of source "{name}" could not be decoded and {verb} left out')
+            kind, name = catalog.get(source).kind, catalog.display_name(source)
+            yield results.Notice(f'{those} of {kind} "{name}" could not be decoded and {verb} left out')
 
 
 def _positions(catalog: Catalog, reached: Mapping[int, Positions | None]) -> Iterator[results.Notice]:

@@ -26,7 +26,8 @@ from headgate.errors import HeadgateError, Span
 from headgate.plan import plans
 from headgate.plan.relations import sources_named
 from headgate.plan.statements import plan, skip_existing
-from headgate.purify.statements import ChangedSchemas, LiveLookups, PlannedLookups, purify
+from headgate.purify.lookups import ChangedSchemas, LiveLookups, PlannedLookups
+from headgate.purify.statements import purify
 from headgate.resolve.statements import Answers, Context, resolve_statement
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
@@ -37,6 +38,7 @@ from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.registry_formats import PendingId
 from headgate.sql.script import parse_script
+from headgate.sql.show import ShowObjects
 from headgate.sql.statement import Query, Statement
 
 TRIES = 5  # attempts to commit a statement while other clients change the catalog
@@ -59,8 +61,17 @@ class QueryRunner(Protocol):
     def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
         """Follow the schemas that records of a source have by now. Returns whether there were any."""
 
+    def read_times(self, texts: Sequence[str], format_: str) -> Sequence[int | None]:
+        """The times of texts by a pattern of Spark, in milliseconds; None for a text that is not written so."""
+
+    def is_time_pattern(self, format_: str) -> bool:
+        """Whether Spark can read times by a pattern."""
+
     def replay(self, task: int, name: str) -> Replayed:
         """Send the quarantined records of a task through again."""
+
+    def refresh_tasks(self) -> None:
+        """Let the catalog know how far the tasks are behind now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,7 @@ class Executor:
         self._connections = connections
         self._queries = queries
         self._lookups = LiveLookups(connections, changed, partial(_last_batch, store))
-        self._inserts = Inserts(connections)
+        self._inserts = Inserts(connections, queries.read_times)
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
         """The results of a script. No statement runs unless all of them can be planned."""
@@ -106,7 +117,11 @@ class Executor:
                 session.path,
                 now,
                 redacted_text(text[statement.span.start : statement.span.end]),
-                Answers(self._encrypted_secret(statement), types=self._queries.types),
+                Answers(
+                    self._encrypted_secret(statement),
+                    types=self._queries.types,
+                    is_pattern=self._queries.is_time_pattern,
+                ),
             )
             for statement in found
         ]
@@ -267,6 +282,8 @@ class Executor:
             case plans.ReplayQuarantine(tasks):
                 yield from replayed(tasks, catalog, self._queries.replay)
             case plans.Show(statement, after):
+                if isinstance(statement, ShowObjects) and statement.what == "TASKS":
+                    self._queries.refresh_tasks()
                 yield from show(statement, apply(catalog, *after), path, self._store, self._connections.of(catalog))
                 yield Done(step.statement.words.split()[0])
             case plans.ChangeCatalog():

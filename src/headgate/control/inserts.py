@@ -17,11 +17,13 @@ from headgate.plan import plans
 from headgate.plan.definitions import RecordEncoding
 from headgate.plan.insert import checked_row, from_result, insert_columns, insert_target, who
 from headgate.plan.reading import written_sides
+from headgate.plan.record_times import known_time
 from headgate.resolve.statements import kafka_server, topic_name
 from headgate.resolve.stream_errors import RowUnwritable
 from headgate.resolve.streams import read_statement
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.formats.given.writer import row_writer
+from headgate.runtime.record_times import ReadTimes, times_of
 from headgate.sql.streams import CreateStream, CreateStreamAs
 
 Write = Callable[[Mapping[str, Any]], bytes]
@@ -30,8 +32,9 @@ Write = Callable[[Mapping[str, Any]], bytes]
 class Inserts:
     """Writes rows to the topics of streams and tables."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, read_times: ReadTimes) -> None:
         self._connections = connections
+        self._read_times = read_times
         self._writers: dict[tuple[RecordEncoding | None, RecordEncoding], tuple[Write | None, Write]] = {}
         self._guard = threading.Lock()
 
@@ -50,8 +53,7 @@ class Inserts:
         for one in inserts:
             target = insert_target(catalog, one.target)
             kafka = read_statement(target).kafka
-            made = [(topic_name(kafka), key, value) for key, value in self._records(target, one)]
-            records.setdefault(kafka_server(kafka), []).extend(made)
+            records.setdefault(kafka_server(kafka), []).extend(self._records(target, topic_name(kafka), one))
         return records
 
     def insert_results(self, catalog: Catalog, plan: plans.InsertQuery, results: Iterator[Result]) -> Iterator[Result]:
@@ -80,21 +82,30 @@ class Inserts:
             count += len(made)
         yield Done(f"INSERT {count}")
 
-    def _records(self, target: Object, insert: plans.InsertRows) -> list[tuple[bytes | None, bytes | None]]:
+    def _records(self, target: Object, topic: str, insert: plans.InsertRows) -> list[Record]:
         assert isinstance(target.definition, CreateStream | CreateStreamAs)
         key_side, value_side = written_sides(target.definition)
         write_key, write_value = self._writer(key_side, value_side)
         none = {column.name: None for column in target.columns}
-        made: list[tuple[bytes | None, bytes | None]] = []
-        for given in insert.rows:
-            row = {**none, **dict(given)}
-            try:
+        rows = [{**none, **dict(given)} for given in insert.rows]
+        made: list[Record] = []
+        try:
+            for row, time in zip(rows, self._times(target.definition, rows, insert), strict=True):
                 has_key = key_side is not None and any(row[name] is not None for name in key_side.columns)
                 key = write_key(row) if write_key is not None and has_key else None
-                made.append((key, None if insert.deletes else write_value(row)))
-            except Unwritable as wrong:
-                raise RowUnwritable(*who(target), wrong.path, wrong.reason) from None
+                made.append(Record(topic, key, None if insert.deletes else write_value(row), time))
+        except Unwritable as wrong:
+            raise RowUnwritable(*who(target), wrong.path, wrong.reason) from None
         return made
+
+    def _times(
+        self, stream: CreateStream | CreateStreamAs, rows: Sequence[Mapping[str, Any]], insert: plans.InsertRows
+    ) -> Sequence[int | None]:
+        """The times of the records. A deletion names key columns alone, and has the present time unless the time is one of these."""
+        time = known_time(stream)
+        if time is None or (insert.deletes and not any(name == time.column for name, _ in insert.rows[0])):
+            return [None] * len(rows)
+        return times_of([row[time.column] for row in rows], time, self._read_times)
 
     def _writer(self, key: RecordEncoding | None, value: RecordEncoding) -> tuple[Write | None, Write]:
         """The writers of keys and values. They are kept, because making them compiles a schema."""

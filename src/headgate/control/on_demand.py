@@ -18,11 +18,10 @@ from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Object, is_on_demand
 from headgate.catalog.positions import ClockPosition, KafkaPosition, LogPosition, Position, Positions
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.control.definitions import relation_definitions
+from headgate.control.definitions import exact_relations, relation_definitions
 from headgate.control.sessions import Cancellation
 from headgate.errors import HeadgateError, InternalError
 from headgate.plan import definitions as d
-from headgate.plan.exact_numbers import exact_fields
 from headgate.plan.materialization_errors import NotOnDemand
 from headgate.plan.materializations import existing_materialization
 from headgate.plan.on_demand import (
@@ -177,10 +176,8 @@ class OnDemand:
         definition = _planned(catalog, entry)
         relation = catalog.get(definition.relation)
         relations = relation_definitions(catalog, [relation.id])
-        below = relations[relation.id]
-        if isinstance(below, d.SourceDefinition):
-            relations[relation.id], exact = exact_fields(below, definition.fields)
-            definition = replace(definition, fields=exact)
+        relations, exact = exact_relations(catalog, relation.id, relations, definition.fields)
+        definition = replace(definition, fields=exact)
         asked = call.request
         fields = chosen_fields(definition, asked.fields)
         filter_ = row_filter(catalog, definition, asked.filter, fields)

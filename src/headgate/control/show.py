@@ -363,6 +363,8 @@ def _explain_sink(statement: CreateSink, catalog: Catalog) -> Table:
         f"writes topic {planned.topic}, {how}",
         f"runs in {WAYS[latency.way]}, because {latency.reason}",
     ]
+    if planned.time is not None:
+        lines.append(f"records have the time of column {planned.time.column}, and are written in transactions")
     return _table(["plan"], [[line] for line in lines])
 
 

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from headgate.plan.target_definitions import WrittenMaterialization
 from headgate.schema.encodings import Encoding, fields_of
-from headgate.schema.names import FieldNames
-from headgate.schema.types import Record, Type
+from headgate.schema.names import FieldNames, internal_name
+from headgate.schema.types import Array, Bigint, Double, Map, Real, Record, Text, Timestamp, TimestampTz, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
 ConnectionRef: TypeAlias = int | str
@@ -103,7 +103,8 @@ class SourceDefinition:
     """A source, and where to read it.
 
     ``start_offsets`` holds the first offset of each partition as the statement gives them. Partitions that are not in it
-    start at the earliest record. A registry is None if the format of that side needs none.
+    start at the earliest record. A registry is None if the format of that side needs none. ``kind`` is what the user created: a
+    source, a stream or a table.
     """
 
     id: int
@@ -114,6 +115,7 @@ class SourceDefinition:
     key_registry: ConnectionRef | None = None
     value_registry: ConnectionRef | None = None
     start_offsets: Mapping[int, int] = field(default_factory=dict)
+    kind: str = "source"
 
 
 # queries
@@ -231,14 +233,26 @@ class DefinitionName:
         return f"{self.keys}/{self.rows}"
 
 
-PRESENT = "hg_present"
+PRESENT = internal_name("present")
 """The column of marked rows: whether the key has a row now. Otherwise it is deleted."""
 
-OLD = "hg_before"
+OLD = internal_name("before")
 """The column of change events with the row before the change; NULL for a row that came."""
 
-AT = "hg_at"
+AT = internal_name("at")
 """The column of rows that tell where they come from: topic, partition, offset and timestamp of the record."""
+
+
+def holds_floats(type_: Type) -> bool:
+    match type_:
+        case Real() | Double():
+            return True
+        case Array(inner) | Map(inner):
+            return holds_floats(inner)
+        case Record(fields):
+            return any(holds_floats(field.type) for field in fields)
+        case _:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +290,11 @@ class RecordEncoding:
         return tuple(renames.get((column,), column) for column in self.columns)
 
     @property
+    def prints_numbers(self) -> bool:
+        """Whether binary numbers are in it as texts, which have other digits in other versions of Java."""
+        return self.encoding in ("JSON", "JSON SCHEMA", "DELIMITED") and holds_floats(self.record)
+
+    @property
     def written(self) -> WrittenSchema | None:
         """The schema as it is registered; None if the format has none."""
         if self.schema is None:
@@ -295,6 +314,16 @@ class PartitionBy:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordTime:
+    """The column whose value is the time of a record. Milliseconds since 1970 if it is bigint; a text is written as ``format``, a
+    pattern of Spark, says."""
+
+    column: str
+    type: Bigint | Timestamp | TimestampTz | Text
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HeadersColumn:
     """The column with the headers of a record. A map has no header twice; a list of records has key and value."""
 
@@ -308,7 +337,7 @@ class SinkDefinition:
 
     A registry is None if the format of that side needs none. ``on_error`` is what happens to rows that cannot be encoded.
     ``old_rows`` says that the sink needs the rows before a change, which a materialized view knows: for change events, and for
-    a key that is not that of the view.
+    a key that is not that of the view. ``time`` is None if a record has the time at which it is written.
     """
 
     name: str
@@ -326,6 +355,7 @@ class SinkDefinition:
     on_error: ErrorPolicy = "HALT"
     delivery: Delivery = "at least once"
     old_rows: bool = False
+    time: RecordTime | None = None
 
     def registry(self, side: RecordSide) -> ConnectionRef:
         """The registry that has the schemas of a side, which must have one."""

@@ -55,6 +55,8 @@ def obstacles(
     if layout is None:
         yield "it is fed from the batches of a materialized view"
         return
+    if sink.time is not None:
+        yield f'Spark cannot set the time of a record, which is in column "{sink.time.column}"'
     if statement.with_options.delivery != "at least once":
         yield "real time delivers at least once"
     sides: Mapping[str, Encoding | None] = {"key": layout.key, "value": layout.value}
@@ -66,6 +68,8 @@ def obstacles(
             yield f"its {side} is {written.encoding}, which real time does not write"
         elif written is not None and written.given:
             yield f"its {side} is written with a given schema, for which Python workers are needed"
+        elif written is not None and side == "key" and written.prints_numbers:
+            yield "its key has numbers of type real or double, whose texts Python workers write"
     if sink.on_error != "HALT":
         yield "rows that cannot be written are found batch by batch, which ON ERROR needs"
     yield from _clocks(catalog.get(sink.relation), chain)

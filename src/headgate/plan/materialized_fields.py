@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from headgate.catalog.catalog import Catalog, column_comment, field_comment
+from headgate.catalog.errors import ReservedColumnName
 from headgate.catalog.objects import Column, Object
 from headgate.errors import HeadgateError, raise_all, similar_names
 from headgate.plan import materialization_errors as errors
@@ -18,9 +19,10 @@ from headgate.plan.json_schema_fields import why_not
 from headgate.plan.relations import named_types
 from headgate.plan.target_definitions import Fields, TargetField, ValuePath
 from headgate.schema import types as t
-from headgate.schema.names import Found, find
+from headgate.schema.names import Found, find, is_internal
 from headgate.schema.render import print_type
 from headgate.sql import materializations as m
+from headgate.sql.statement import Kind
 
 Tokens = tuple[str, ...]
 
@@ -40,7 +42,10 @@ def resolve_fields(
             found = resolver.recommended(given.depth or (None if flat else 1), _excluded(given))
         case None:
             found = resolver.recommended(None if flat else 1, ())
-    raise_all(resolver.problems)
+    reserved = [
+        ReservedColumnName(Kind.MATERIALIZATION, name, field.name) for field in found if is_internal(field.name)
+    ]
+    raise_all([*resolver.problems, *reserved])
     if not found:
         raise errors.NoFields(name)
     return found

@@ -102,7 +102,7 @@ def after_copy(
     new = replace(made, changes=(replace(created, object=made_copy(created.object, source)),))
     planned = rest(replace(context.after(new.changes), answers=context.answers))
     notice = (
-        f'materialized view "{copy.name.parts[-1].name}" is created too: it keeps the rows of source "{source.name}", which '
+        f'materialized view "{copy.name.parts[-1].name}" is created too: it keeps the rows of {source.kind.value} "{source.name}", which '
         f'"{statement.name.parts[-1].name}" needs again'
     )
     return replace(planned, changes=(*new.changes, *planned.changes), notices=(notice, *planned.notices))

@@ -103,7 +103,8 @@ class ReuseSchema:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic:
-    """Delete a topic, and softly the subjects of its schemas, given with their registries. It cannot be undone."""
+    """Delete a topic, and softly the subjects of its schemas, given with their registries. It cannot be undone, so it comes
+    after the commit."""
 
     connection: ConnectionRef
     topic: str

@@ -14,7 +14,7 @@ from headgate.catalog.objects import Column, Growth, Object
 from headgate.errors import joined
 from headgate.plan import sink_errors as errors
 from headgate.plan.chain import Chain, chain_of, relation_growth, source_key
-from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
+from headgate.plan.definitions import RecordEncoding, RecordTime, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import ColumnTwice
 from headgate.plan.latency import choose_latency
@@ -26,7 +26,8 @@ from headgate.plan.publish.schemas import (
     protobuf_side,
 )
 from headgate.plan.reading import source_layout
-from headgate.plan.relations import fields_without_column, key_columns, key_field_hints
+from headgate.plan.record_times import record_time
+from headgate.plan.relations import fields_without_column, key_columns, key_field_hints, named_types
 from headgate.plan.sink_docs import DocumentedTypes, documented_types
 from headgate.plan.sink_options import (
     check_key_options,
@@ -57,6 +58,7 @@ from headgate.sql.formats import (
     format_of,
     frozen_schemas,
 )
+from headgate.sql.query.casts import expanded
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
@@ -169,6 +171,7 @@ def plan_new_sink(
         statement.with_options.on_error,
         statement.with_options.delivery,
         old_events or other_key,
+        _time(catalog, relation, statement, (owner.value, name)),
     )
     choose_latency(catalog, statement, sink, source_layout(chain.source), chain)
     return sink, tuple(_notices(relation, statement, sink, unstable, f'{owner} "{name}"'))
@@ -186,6 +189,14 @@ def _value(
     types = documented_types(catalog, relation, columns, statement.formats, "VALUE", comments=comments)
     made = _side(relation, format_, "VALUE", columns, name, types, as_event=statement.envelope == "DEBEZIUM")
     return replace(made, left_out=tuple(path for path in statement.pending if len(path) > 1))
+
+
+def _time(catalog: Catalog, relation: Object, statement: CreateSink, who: tuple[str, str]) -> RecordTime | None:
+    """The time of the records. Raises if the column has become another type than a time."""
+    if statement.time is None:
+        return None
+    column = resolve_column(catalog, relation, statement.time.name)
+    return record_time(who, column.name, expanded(column.type, named_types(catalog)), statement.time.format)
 
 
 def _check_delivery(statement: CreateSink, name: str) -> None:

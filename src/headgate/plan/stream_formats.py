@@ -203,7 +203,8 @@ def _given_schema(statement: CreateStreamAs, side: StreamSide, taken: Sequence[T
         raise errors.SchemaIdOfOtherFormat(
             *own_name(statement), side.word, side.schema_id, found, wanted.words, FORMAT_NAMES[found]
         )
-    return FrozenSchema(side.side, side.schema_id, schema.text, schema.references)
+    # The message may stand in a schema that the given one imports: then records have the id of that one.
+    return FrozenSchema(side.side, schema.id or side.schema_id, schema.text, schema.references)
 
 
 # reading

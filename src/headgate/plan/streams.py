@@ -14,9 +14,9 @@ from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind
 from headgate.errors import joined
 from headgate.plan import plans
 from headgate.plan.definitions import ConnectionRef
-from headgate.plan.errors import NotSupportedYet
 from headgate.plan.publish import given
 from headgate.plan.reading import stream_layout, written_sides
+from headgate.plan.record_times import stream_time, time_notices, topic_settings, written_columns
 from headgate.plan.source import SourcePlan, keep_column_ids, source_columns
 from headgate.plan.views import plan_replacement
 from headgate.resolve import stream_errors as errors
@@ -39,12 +39,6 @@ from headgate.sql.streams import AnyStream, CreateStream
 SIDES: tuple[Side, ...] = ("KEY", "VALUE")
 RECORD_NAMES: dict[Side, str] = {"KEY": "row", "VALUE": "envelope"}
 """What the record of a side is called unless a full name says otherwise, as for sinks."""
-
-
-def refuse_later_features(statement: AnyStream) -> None:
-    """Raises for properties that the grammar has and no stream supports yet, so that none is ignored silently."""
-    if statement.properties.timestamp is not None:
-        raise NotSupportedYet("the property timestamp")
 
 
 def with_schemas(statement: CreateStream) -> CreateStream:
@@ -94,8 +88,8 @@ def effects(statement: AnyStream) -> tuple[plans.Effect, ...]:
     reads, given = statement.reads, statement.properties
     assert reads is not None
     topic, found = topic_name(reads.kafka), list[plans.Effect]()
-    if given.partitions is not None or given.replicas is not None or given.retention_ms is not None:
-        config = () if given.retention_ms is None else (("retention.ms", str(given.retention_ms)),)
+    config = topic_settings(given)
+    if given.partitions is not None or given.replicas is not None or config:
         found.append(plans.CreateTopic(kafka_server(reads.kafka), topic, given.partitions, given.replicas, config))
     for side in SIDES:
         format_ = format_of(reads.formats, side)
@@ -192,13 +186,17 @@ def null_notices(statement: AnyStream) -> Iterator[str]:
 
 
 def message_notices(statement: AnyStream) -> Iterator[str]:
-    """Which message of a Protobuf file with several is used, if the statement names none."""
+    """Which message of a Protobuf file with several is used, if the statement names none, and which schema has a message that the
+    given one imports."""
     reads = statement.reads
     assert reads is not None
     for side in (key_side(statement), value_side(statement)):
-        if side.format != "protobuf" or side.schema_id is None or side.full_name is not None:
+        if side.format != "protobuf" or side.schema_id is None:
             continue
         for schema in frozen_schemas(format_of(reads.formats, side.side), side.side):
+            if side.full_name is not None:
+                yield from _import_notices(statement, side, side.full_name, schema.known_id)
+                continue
             file = read_files(schema.schema, schema.references)[0]
             first, *others = [".".join(filter(None, (file.package, one.name))) for one in file.message_type]
             if others:
@@ -208,6 +206,15 @@ def message_notices(statement: AnyStream) -> Iterator[str]:
                     f'the {side.word} of {kind} "{name}" is message "{first}", the first one of schema {side.schema_id}; '
                     f"{side.word}_schema_full_name chooses another one: {listed}"
                 )
+
+
+def _import_notices(statement: AnyStream, side: StreamSide, message: str, id_: int | None) -> Iterator[str]:
+    if id_ != side.schema_id:
+        kind, name = own_name(statement)
+        yield (
+            f'message "{message}" stands in schema {id_}, which schema {side.schema_id} imports: the {side.word}s of {kind} "{name}" '
+            f"are written with id {id_}"
+        )
 
 
 # DROP … DELETE TOPIC
@@ -244,9 +251,11 @@ def plan_stream(statement: CreateStream, context: Context, make: Callable[..., O
     """The plan of CREATE STREAM or TABLE without AS. ``make`` makes the object, with its name and its id."""
     statement, layout = created(statement)
     assert statement.reads is not None
+    time = stream_time(statement, written_columns(statement), context.answers.is_pattern)
     columns, needs, growth = source_columns(layout), connections_of(statement.reads), growth_of(statement)
     old = find(context.catalog, context.path, statement.name, statement.kind) if statement.or_replace else None
-    tag, notices, outside = statement.words, (*null_notices(statement), *message_notices(statement)), effects(statement)
+    tag, outside = statement.words, effects(statement)
+    notices = (*null_notices(statement), *message_notices(statement), *time_notices(statement, time, by_task=False))
     if old is not None:
         change = redefined(old, context.text, statement, needs, columns)
         done = plan_replacement(context.catalog, change, context.answers.topics)
@@ -260,7 +269,6 @@ def plan_stream(statement: CreateStream, context: Context, make: Callable[..., O
 
 def created(statement: CreateStream) -> tuple[CreateStream, SourcePlan]:
     """The statement with all its schemas, and the layout of its rows."""
-    refuse_later_features(statement)
     statement = with_schemas(statement)
     check_full_names(statement)
     return statement, stream_layout(statement)

@@ -11,20 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from typing import Literal
 
 from headgate.catalog.changes import Change, DefinitionChanged, ObjectCreated, ObjectDropped, apply
 from headgate.catalog.graph import COLUMNS, parts_of
 from headgate.catalog.names import find, parent_and_name
-from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object
+from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan import plans, streams
 from headgate.plan.chain import chain_of, check_loops, valid_query
-from headgate.plan.definitions import SinkDefinition
+from headgate.plan.definitions import RecordTime, SinkDefinition
 from headgate.plan.errors import ViewNotRowByRow
 from headgate.plan.impact import with_schemas_to_register
 from headgate.plan.new_materialized_views import plan_materialized_view
 from headgate.plan.partition_by import partition_columns
 from headgate.plan.reading import ROWKEY, layout_of, stream_layout
+from headgate.plan.record_times import stream_time, time_notices, topic_settings
 from headgate.plan.relations import named_types, query_relation, relations_read, resolved_query
 from headgate.plan.set_from import topic_notice
 from headgate.plan.sink import plan_new_sink, reused, single_schema, subjects
@@ -50,6 +52,7 @@ from headgate.resolve.streams import (
     source_over,
     topic_of,
 )
+from headgate.resolve.time_errors import TimeNeedsNewTask
 from headgate.schema.names import force_quotes
 from headgate.schema.types import Type
 from headgate.sql.connections import KafkaConnection, WriteOptions
@@ -59,7 +62,7 @@ from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.show import ExplainObject
-from headgate.sql.sinks import CreateSink, SinkKey, SinkOptions
+from headgate.sql.sinks import CreateSink, SinkKey, SinkOptions, TimeColumn
 from headgate.sql.statement import Expression, Kind, ObjectName, Query
 from headgate.sql.streams import CreateStreamAs, StreamColumn
 from headgate.sql.views import CreateMaterializedView, CreateView
@@ -115,12 +118,14 @@ class _StreamPlanner:
     def plan(self) -> plans.ChangeCatalog:
         statement = self.statement
         check_properties(statement)
-        streams.refuse_later_features(statement)
         self._name()
         view = self._views()
         statement = self._with_columns(view)
-        sink = self._sink(statement, view)
+        columns = {column.name.name: column.type for column in statement.projection}
+        time = stream_time(statement, columns, self.context.answers.is_pattern)
+        sink = self._sink(statement, view, time)
         statement = self._with_reading(statement, sink)
+        self.more += tuple(time_notices(statement, time, by_task=True))
         part = self._put_sink(sink, view)
         layout = stream_layout(statement)
         assert statement.reads is not None
@@ -330,10 +335,19 @@ class _StreamPlanner:
 
     # the sink
 
-    def _sink(self, statement: CreateStreamAs, view: Object) -> _Sink:
+    def _delivery(self, time: RecordTime | None) -> Literal["at least once", "exactly once"]:
+        """Only the engine's own producer can set the time of a record, and it writes in transactions. The task of a stream that is
+        replaced keeps the way in which its progress is stored."""
+        if not self.parts:
+            return "at least once" if time is None else "exactly once"
+        before = definition_of(self.parts[0], CreateSink).with_options.delivery
+        if time is not None and before == "at least once":
+            raise TimeNeedsNewTask(*self.who)
+        return before
+
+    def _sink(self, statement: CreateStreamAs, view: Object, time: RecordTime | None) -> _Sink:
         catalog, given = self.catalog, statement.properties
         keys = tuple(c.name.name for c in statement.columns if c.role is not None)
-        config = None if given.retention_ms is None else (("retention.ms", str(given.retention_ms)),)
         made = CreateSink(
             statement.name,
             relation=ObjectName((Identifier(view.name, quoted=True),), view.id),
@@ -341,7 +355,7 @@ class _StreamPlanner:
                 connection_name(given.connection, "kafka"),
                 WriteOptions(
                     topic=topic_of(statement), topic_partition_count=given.partitions,
-                    topic_replication_factor=given.replicas, topic_config=config,
+                    topic_replication_factor=given.replicas, topic_config=topic_settings(given) or None,
                 ),
             ),
             formats=write_formats(statement, keys, self.context.answers.schemas),
@@ -349,8 +363,10 @@ class _StreamPlanner:
             envelope="UPSERT" if statement.kind is Kind.TABLE else "NONE",
             with_options=SinkOptions(
                 key_in_value=not keys,
+                delivery=self._delivery(time),
                 on_error={"halt": "HALT", "quarantine": "QUARANTINE", "skip": "SKIP"}[given.on_error],  # type: ignore[arg-type]
             ),
+            time=None if time is None else TimeColumn(Identifier(time.column, quoted=True), time.format),
         )  # fmt: skip
         sink = with_single_schema(with_full_names(catalog, resolve_names(made, catalog, self.context.path)), statement)
         try:

@@ -24,8 +24,6 @@ _COMPARABLE = (t.Boolean, t.Integer, t.Bigint, t.Real, t.Double, t.Decimal, t.Te
                t.Timestamp, t.TimestampTz, t.Uuid, t.Enum)  # fmt: skip
 
 _INTERNAL = ("headgate", "information_schema", "pg_catalog", "pg_toast")
-# Columns of the temporary table by which rows are written.
-_STAGED = frozenset({"hg_op", "hg_hash", "hg_row"})
 
 
 def table_name(materialization: str, text: str | None) -> TableName:
@@ -94,7 +92,7 @@ def _column(materialization: str, above: Fields, field: TargetField) -> TableCol
 def _bad_names(found: Sequence[TableColumn]) -> Iterator[HeadgateError]:
     seen: dict[str, TableColumn] = {}
     for column in found:
-        if not column.name or "\0" in column.name or column.name in SYSTEM_COLUMNS | _STAGED:
+        if not column.name or "\0" in column.name or column.name in SYSTEM_COLUMNS:
             yield InvalidColumnName(column.name, _path(column), "postgres")
         if postgres_too_long(column.name):
             yield NameTooLong(column.name, _path(column), POSTGRES_LIMIT)

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from headgate.schema.names import internal_name
 from headgate.schema.types import Bigint, Boolean, Field, Integer, Record, Type
 
 INDEX = "_index"
 """The column of a child table with the position in an array, from 0."""
 
-NESTED = "hg_nested_"
+NESTED = internal_name("nested_")
 """The beginning of the names under which the records of child tables are staged."""
 
 
@@ -287,7 +288,7 @@ class OnDemandRows:
 ON_DEMAND_VIEW = "hg_on_demand"
 """The view over which Spark computes a filter."""
 
-ROW_COLUMNS = ("hg:id", "hg:problem", "hg:unknown")
+ROW_COLUMNS = (internal_name("id"), internal_name("problem"), internal_name("unknown"))
 """Columns of that view besides the fields: the object's id, what is wrong with the row, and what is wrong with a value that the filter
 uses."""
 

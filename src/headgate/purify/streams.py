@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from headgate.catalog.names import resolve
 from headgate.connectors.errors import TopicNotFound
+from headgate.purify.lookups import Lookups
 from headgate.registry.errors import SchemaIdNotFound
 from headgate.resolve import stream_errors as errors
+from headgate.resolve.schema_errors import MessageInImport
 from headgate.resolve.statements import (
     Context,
     TakenSchema,
@@ -43,9 +44,6 @@ from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import Include, IncludeMetadata
 from headgate.sql.statement import Kind
 from headgate.sql.streams import CreateStream, CreateStreamAs
-
-if TYPE_CHECKING:  # that module calls this one
-    from headgate.purify.statements import Lookups
 
 
 def purify_stream(statement: CreateStream, context: Context, lookups: Lookups) -> CreateStream:
@@ -94,6 +92,7 @@ class _Freezer:
                 *own_name(self._statement), side.word, found.id or 0, found.format.words, format_.kind,
                 FORMAT_NAMES[found.format.words],
             )  # fmt: skip
+        found = self._with_message(format_, side, found)
         id_: int | PendingId = found.id or PendingId(registry_server(format_.registry), self._subject(side))
         schema = FrozenSchema(side.side, id_, found.text, found.references)
         return replace(format_, frozen=(*self._past(format_, side, found), schema))
@@ -107,6 +106,20 @@ class _Freezer:
         except SchemaIdNotFound:
             who = own_name(self._statement)
             raise errors.SchemaIdUnknown(*who, side.id_property, side.schema_id) from None
+
+    def _with_message(self, format_: RegistryFormat, side: StreamSide, found: WrittenSchema) -> WrittenSchema:
+        """The schema in which the named message stands. Columns that come from a subject need one of the subject itself."""
+        if format_.message is None or found.id is None or found.format is not SchemaFormat.PROTOBUF:
+            return found
+        registry = registry_server(format_.registry)
+        holding = self._lookups.with_message(self._catalog, registry, found.id, format_.message)
+        if holding is None or holding.id == found.id or holding.id is None:
+            return found
+        if side.schema_id is None:
+            raise MessageInImport(
+                *own_name(self._statement), side.word, format_.message, self._subject(side), holding.id
+            )
+        return holding
 
     def _without_schema(self, format_: RegistryFormat, side: StreamSide) -> Format | None:
         if side.columns:
@@ -146,9 +159,13 @@ def given_schemas(statement: CreateStreamAs, context: Context, lookups: Lookups)
     for side, id_ in ids.items():
         if id_ is not None:
             try:
-                found.append((side, lookups.by_id(context.catalog, registry, id_)))
+                schema = lookups.by_id(context.catalog, registry, id_)
             except SchemaIdNotFound:
                 raise errors.SchemaIdUnknown(*who, f"{side.lower()}_schema_id", id_) from None
+            message = given.key_schema_full_name if side == "KEY" else given.value_schema_full_name
+            if message is not None and schema.format is SchemaFormat.PROTOBUF:
+                schema = lookups.with_message(context.catalog, registry, id_, message) or schema
+            found.append((side, schema))
     return tuple(found)
 
 

@@ -19,6 +19,7 @@ from headgate.errors import similar_names
 from headgate.registry import errors
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaCache, parse
 from headgate.registry.transport import Answer, Credentials, Json, Request, Retries, Tls, Transport
+from headgate.schema.formats.protobuf import message_in, read_files
 from headgate.schema.written import CompatibilityLevel, SchemaFormat, WrittenSchema
 
 T = TypeVar("T")
@@ -204,6 +205,23 @@ class RegistryClient:
         references = tuple((other.name, other.schema.text) for other in self.resolved(schema).dependencies)
         return WrittenSchema(schema.text, references, schema_id, schema.type)
 
+    def with_message(self, schema_id: int, message: str) -> WrittenSchema | None:
+        """The Protobuf schema in which a message stands: the one with the id, or one that it imports, with the id which that one has.
+        None if the message is in none of them. The frame of a record names messages of one schema alone. In an imported schema the
+        message is looked for by its full name."""
+        whole = self.schema_by_id(schema_id)
+        found = self.written(whole, schema_id)
+        if _message_in(found, message) is not None:
+            return found
+        waiting = list(dict.fromkeys(whole.references))
+        for reference in waiting:  # grows by what the references refer to
+            version = self.version(reference.subject, reference.version, deleted=True)
+            imported = self.written(version.schema, version.schema_id)
+            if _message_in(imported, message) == message.removeprefix("."):
+                return imported
+            waiting += [other for other in version.schema.references if other not in waiting]
+        return None
+
     def _referred(self, reference: Reference) -> Schema | None:
         """None if there is no such version. Deleted versions count, because schemas that refer to them may be in
         use."""
@@ -383,3 +401,7 @@ def _no_subject(subject: str, request: Request, subjects: Callable[[bool], tuple
     if subject in every:
         return errors.SubjectDeleted(subject)
     return errors.SubjectNotFound(subject, similar_names(subject, live))
+
+
+def _message_in(schema: WrittenSchema, message: str) -> str | None:
+    return message_in(read_files(schema.text, schema.references), message)

@@ -103,7 +103,7 @@ class Answers:
     ``secret`` is the encrypted value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE accepts, or those of
     the ids that CREATE STREAM … AS is given. ``ends`` is where a sink without a snapshot begins after SET FROM; None if it
     goes on. ``topics`` are ids of topics that have one name at several servers, as far as
-    they are known.
+    they are known. ``is_pattern`` says whether Spark can read times by a pattern.
     """
 
     secret: SecretSource | None = None
@@ -111,6 +111,7 @@ class Answers:
     ends: Ends | None = None
     topics: TopicIds = field(default_factory=dict)
     types: SparkTypes = field(default=_no_types, compare=False)
+    is_pattern: Callable[[str], bool] = field(default=lambda _: True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,10 +374,10 @@ class UnknownInsertColumn(StreamError, code="PLN-0732"):
 
 
 class NoLiteral(StreamError, code="PLN-0733"):
-    """A value of INSERT … VALUES is no literal."""
+    """A value of INSERT … VALUES is not a literal."""
 
     column: str
-    MESSAGE = 'the value for column "{column}" of {kind} "{name}" is no literal'
+    MESSAGE = 'the value for column "{column}" of {kind} "{name}" is not a literal'
     DETAIL = "Literals are numbers, texts, true, false, NULL, DATE '…' and the like, ARRAY[…], MAP('k' := …) and STRUCT(f := …)."
     HINT = "Write INSERT INTO … SELECT for values that must be computed."
 

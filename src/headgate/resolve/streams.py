@@ -212,7 +212,7 @@ def check_properties(statement: AnyStream) -> None:
     for name in ("key_format", "value_format"):
         if given.format is not None and getattr(given, name) is not None:
             raise errors.StreamFormatTwice(*who, name)
-    for name in ("kafka_topic", "key_schema_full_name", "value_schema_full_name"):
+    for name in ("kafka_topic", "key_schema_full_name", "value_schema_full_name", "timestamp", "timestamp_format"):
         if getattr(given, name) == "":
             raise errors.PropertyWithoutMeaning(*who, name, "it is empty")
     for name in ("key_schema_id", "value_schema_id"):

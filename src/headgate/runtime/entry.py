@@ -132,6 +132,7 @@ class Entry:
     tag: str | None = None  # of the batch that runs
     leaving: bool = False
     successor: ScheduledTask | None = None
+    settles: bool = True  # it may settle before it leaves
     cancel_at: float | None = None
     cancelled_at: float | None = None  # when its jobs were cancelled last
     ends_query: bool = False  # it leaves, and may run by itself until it has left

@@ -13,8 +13,8 @@ class RunError(HeadgateError):
 
 
 class BadRecord(RunError, code="RUN-0101"):
-    """A record cannot be decoded with the format of its source. The error names its position and the reason, never its
-    content."""
+    """A record cannot be decoded with the format of its source, stream or table. The error names its position and the reason,
+    never its content."""
 
     source: str
     topic: str
@@ -24,11 +24,17 @@ class BadRecord(RunError, code="RUN-0101"):
     reason: str
     path: str | None = None
     schema_id: int | None = None
+    kind: str = "source"
     MESSAGE = (
-        '{part} of a record of source "{source}" cannot be decoded '
+        '{part} of a record of {kind} "{source}" cannot be decoded '
         '(topic "{topic}" partition {partition} offset {offset})'
     )
-    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source (on_error of a stream or table) to continue without such records."
+    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source to continue without such records."
+
+    def hint(self) -> str | None:
+        if self.kind != "source":
+            return f"Set on_error = 'quarantine' or 'skip' on the {self.kind} to continue without such records."
+        return super().hint()
 
     @property
     def part(self) -> str:
@@ -83,14 +89,19 @@ class SchemaChanged(RunError, code="RUN-0104"):
     side: str
     schema_id: int
     differences: tuple[str, ...]
+    kind: str = "source"
     MESSAGE = (
-        'schema id {schema_id} changes the {side} of source "{source}" '
+        'schema id {schema_id} changes the {side} of {kind} "{source}" '
         '(topic "{topic}" partition {partition} offset {offset})'
     )
     DETAIL = "{differences:clauses}."
     HINT = (
-        "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE accepts the change; objects that use the field are checked first."
+        "ALTER {words} {source} ACCEPT SCHEMA CHANGE accepts the change; objects that use the field are checked first."
     )
+
+    @property
+    def words(self) -> str:
+        return self.kind.upper()
 
     def hint(self) -> str | None:
         if self.side == "key":
@@ -212,81 +223,6 @@ class RowNotEncodable(RowUnfit, code="RUN-0130"):
         "Change the query so that it gives a value that fits, or create the sink with ON ERROR = QUARANTINE or SKIP to go on "
         "without such rows."
     )
-
-
-class TargetTopicReplaced(RunError, code="RUN-0140"):
-    """The topic of a sink that delivers exactly once was deleted and created again under the same name."""
-
-    topic: str
-    sink: str
-    MESSAGE = 'topic "{topic}", which sink "{sink}" writes to, was deleted and created again'
-    DETAIL = "What the sink had written is gone. To continue would deliver only the rows that come from now on."
-    HINT = "Drop sink {sink} and create it again: it then writes everything again."
-
-
-class ProgressLost(RunError, code="RUN-0141"):
-    """A target that keeps the progress of its task has lost it. How much of the last batch it has is not known."""
-
-    task: str
-    MESSAGE = "the target of {task} has lost the progress of the task"
-    DETAIL = "Nobody knows whether it has the last batch, so continuing could write rows twice."
-    HINT = "Restore the topic whose name begins with headgate-progress, or drop the sink and create it again."
-
-
-class TransactionsNotAllowed(RunError, code="RUN-0142"):
-    """The broker does not allow the login of a connection to write in transactions."""
-
-    sink: str
-    transactional_id: str
-    progress: str
-    reason: str
-    MESSAGE = 'the broker does not let sink "{sink}" write in transactions'
-    DETAIL = "{reason}"
-    HINT = (
-        'Allow the login WRITE and DESCRIBE on transactional id "{transactional_id}", WRITE on the topic of the sink, and '
-        'CREATE, ALTER, READ, WRITE and DESCRIBE on topic "{progress}". Then write ALTER SINK {sink} RESUME.'
-    )
-
-
-class TransactionTimeoutRefused(RunError, code="RUN-0143"):
-    """The broker allows only transactions that are shorter than those of a sink that delivers exactly once."""
-
-    sink: str
-    milliseconds: int
-    MESSAGE = 'the broker does not allow sink "{sink}" transactions of {milliseconds} ms'
-    HINT = "Raise transaction.max.timeout.ms of the brokers to {milliseconds}, then write ALTER SINK {sink} RESUME."
-
-
-class TransactionFailed(RunError, code="RUN-0144"):
-    """The transactions of a batch were aborted again and again. Nothing of them is visible, and the batch is tried again."""
-
-    retryable = True
-    sink: str
-    reason: str
-    MESSAGE = 'could not commit a transaction of sink "{sink}"'
-    DETAIL = "{reason}"
-    HINT = "Read the detail, which is the broker's own text, and the broker's log. The sink tries again by itself."
-
-
-class ProgressHidden(RunError, code="RUN-0145"):
-    """A transaction that another writer left open hides the end of a sink's progress. The broker ends it after a while."""
-
-    retryable = True
-    sink: str
-    topic: str
-    partition: int
-    MESSAGE = 'could not read the progress of sink "{sink}" (topic "{topic}" partition {partition})'
-    DETAIL = "A transaction is open there. Nothing was written meanwhile."
-    HINT = "The broker aborts such a transaction after at most a minute or so, and the sink tries again by itself."
-
-
-class OutputTooLarge(RunError, code="RUN-0146"):
-    """A batch of a sink that delivers exactly once has more output than fits the engine's memory. Smaller ones are tried."""
-
-    retryable = True
-    sink: str
-    MESSAGE = 'a batch of sink "{sink}" has too many rows to write in one transaction'
-    HINT = "The sink tries smaller batches by itself. If this repeats, the view makes very much of a single record."
 
 
 class TaskFailed(RunError, code="RUN-0201"):

@@ -142,7 +142,7 @@ def _schema_changed(
 ) -> errors.SchemaChanged:
     differences = reader.schemas[side].describe(schema_id)
     name, topic = reader.name, reader.topic_name
-    return errors.SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
+    return errors.SchemaChanged(name, topic, partition, offset, side, schema_id, differences, reader.kind)
 
 
 def _read_bad_record(reader: SourceReader, partition: int, offset: int) -> errors.BadRecord:
@@ -153,7 +153,8 @@ def _read_bad_record(reader: SourceReader, partition: int, offset: int) -> error
         log.warning("a bad record could not be read again: %s", translated(error))
         found = None
     if found is None:
-        return errors.BadRecord(reader.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None)
+        name, topic = reader.name, reader.topic_name
+        return errors.BadRecord(name, topic, partition, offset, "value", UNSEEN, None, None, reader.kind)
     return bad_record(reader, partition, offset, found["side"], found["reason"], found["schema_id"])
 
 
@@ -163,7 +164,8 @@ def bad_record(
     writer = None if schema_id is None else reader.writer(schema_id, side)
     data = _read_again(reader, partition, offset, side) if reason == MALFORMED and writer is not None else None
     name, topic = reader.name, reader.topic_name
-    return errors.BadRecord(name, topic, partition, offset, side, reason_of(reason, data, writer), None, schema_id)
+    why = reason_of(reason, data, writer)
+    return errors.BadRecord(name, topic, partition, offset, side, why, None, schema_id, reader.kind)
 
 
 def reason_of(reason: str, data: bytes | None, writer: WrittenSchema | None) -> str:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
-from headgate.catalog.positions import KafkaPosition, Position, furthest, limited
-from headgate.connectors.kafka import KafkaCluster
+from headgate.catalog.positions import KafkaPosition, KafkaRecord, Position, furthest, lag, limited
+from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.definitions import PRESENT, SinkDefinition
 from headgate.runtime.decode import Decoder, stops_at_other_ids
 from headgate.runtime.errors import TargetTopicGone
+from headgate.runtime.failures import StoppedAt
 from headgate.runtime.inputs.kafka import KafkaInput
-from headgate.runtime.ports import Append, Changes, Ledger, Limit, Upsert
-from headgate.runtime.source import READER, offsets_json
+from headgate.runtime.ports import Append, Batch, Changes, Ledger, Limit, Upsert, Written
+from headgate.runtime.source import READER, ArrivedSchema, offsets_json
 from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget
 
 DELIVERY = 0.04  # seconds in which a producer sends what an ended query gave it, if nothing is in its way
@@ -81,6 +82,24 @@ class LiveInput(KafkaInput):
                 found[name] = frozenset(id_ for id_ in safe if id_ is not None)
         return found
 
+    def arrived_with(self, stopped: StoppedAt) -> ArrivedSchema | None:
+        """The schema that the source must follow, if that is what stopped a query."""
+        if stopped.side is None or stopped.schema_id is None:
+            return None
+        reader = self.reader
+        reader.refresh()
+        reader.schemas[stopped.side].learn(stopped.schema_id)
+        growing = {schema.id: schema for schema in reader.schemas[stopped.side].followable()}
+        place = KafkaRecord(reader.topic_name, stopped.partition, stopped.offset)
+        schema = growing.get(stopped.schema_id)
+        return None if schema is None else ArrivedSchema(schema, place, stopped.side)
+
+    def knows_schema(self, stopped: StoppedAt) -> bool:
+        """Whether a schema stopped a query, and the registry has it."""
+        if stopped.side is None or stopped.schema_id is None:
+            return False
+        return self.reader.schemas[stopped.side].schema(stopped.schema_id) is not None
+
     def has_new_version(self) -> bool:
         """Whether a subject has a version that nobody has looked at. Any thread may ask."""
         return any(side.has_new_version() for side in self.reader.schemas.values())
@@ -123,11 +142,14 @@ class LiveTarget(KafkaTarget):
     def ends(self) -> dict[int, int]:
         """The next offset of each partition now. Raises TargetTopicGone also if the topic was made anew since `begin`: a
         producer does not notice that."""
+        return self.cluster.offsets(self._same_topic(), latest=True)
+
+    def _same_topic(self) -> Topic:
         topic = self.cluster.topics({self.sink.topic}).get(self.sink.topic)
         if topic is None or self._topic_id not in (None, topic.id):
             raise TargetTopicGone(self.sink.topic, self.sink.name)
         self._topic_id = topic.id
-        return self.cluster.offsets(topic, latest=True)
+        return topic
 
     def await_delivery(self) -> None:
         """Let the producer send what the query gave it. What comes later is not lost, but is written twice."""
@@ -140,21 +162,30 @@ class LiveTarget(KafkaTarget):
                 return
             before = now
 
-    def records(self, changes: Changes, read: int) -> DataFrame:
-        records = super().records(changes, read)
-        return records if self.tail is None else self.unwritten(records, self.tail)
+    def write(self, changes: Changes, batch: Batch, before_commit: Callable[[], None]) -> Written:
+        if self.tail is None:
+            return super().write(changes, batch, before_commit)
+        self._check_topic()
+        records = self.unwritten(self.records(changes, lag(batch.start, batch.end)), self.tail)
+        return self._write(records, batch, before_commit)
 
     def unwritten(self, records: DataFrame, tail: Mapping[int, int]) -> DataFrame:
         """The records that the topic lacks. Of several records of a key only the last counts."""
+        start, now = self.behind(tail)
         reader = records.sparkSession.read.format("kafka").options(**self.cluster.spark(), **READER)
-        now = self.ends()
-        start = {partition: tail.get(partition, 0) for partition in now}
         reader = reader.option("subscribe", self.sink.topic).option(
             "startingOffsets", offsets_json(self.sink.topic, start)
         )
         reader = reader.option("includeHeaders", str("headers" in records.columns).lower())
         found = reader.option("endingOffsets", offsets_json(self.sink.topic, now)).load()
         return lacking(records, found)
+
+    def behind(self, tail: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+        """From where to where the records behind a tail are. The topic may have lost the first of them, or been made anew
+        while the task was paused."""
+        topic = self._same_topic()
+        first, now = (self.cluster.offsets(topic, latest=latest) for latest in (False, True))
+        return {p: min(max(tail.get(p, 0), first.get(p, 0)), end) for p, end in now.items()}, now
 
     def send(self, records: DataFrame) -> None:
         """While records of a query may still be in its producer, the same producer writes: it keeps their order."""

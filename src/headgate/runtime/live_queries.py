@@ -29,7 +29,6 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.errors import HeadgateError
 from headgate.runtime.session import POOL
 
 log = logging.getLogger(__name__)
@@ -90,7 +89,8 @@ class LiveQuery:
     on_end: Callable[[LiveQuery], None]
     has_new_version: Callable[[], bool] = lambda: False
     started: float = field(default_factory=time.monotonic)
-    boundaries: int = 0
+    announced: int = 0  # boundaries that Spark told of
+    boundaries: int = 0  # those that `on_boundary` was told of
     ended: bool = False
     failure: str | None = None
     outdated: bool = False  # there is a version of a schema that it may not know
@@ -107,6 +107,7 @@ class LiveQueries:
         self._root = session
         self._folder = folder
         self._running: dict[str, LiveQuery] = {}
+        self._unstopped: list[LiveQuery] = []
         self._starting = threading.Lock()
         self._next_start = 0.0
         self._settling = threading.Lock()
@@ -168,8 +169,12 @@ class LiveQueries:
             seconds = SHORT_TRIGGER if short else self.trigger * random.uniform(1 - SPREAD, 1.0)
             writer = records(session).writeStream.format("kafka").outputMode("update").queryName(name)
             writer = writer.options(**options).option("checkpointLocation", str(checkpoint))
-            # PySpark's overloads do not name it yet.
-            query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()  # type: ignore[call-overload]
+            try:
+                # PySpark's overloads do not name it yet.
+                query = writer.trigger(realTime=f"{int(seconds * 1000)} milliseconds").start()  # type: ignore[call-overload]
+            except BaseException:
+                shutil.rmtree(checkpoint, ignore_errors=True)  # a task tries again and again
+                raise
         live = LiveQuery(query, query.runId, checkpoint, slots, on_boundary, on_end, has_new_version)
         self._running[live.run_id] = live
         if not query.isActive:  # it ended before anybody could be told
@@ -182,9 +187,22 @@ class LiveQueries:
             return
         try:
             live.query.stop()
-        finally:
-            self.slots.give_back(live.slots)
-            shutil.rmtree(live.checkpoint, ignore_errors=True)
+        except BaseException:
+            self._unstopped.append(live)
+            raise
+        self._give_back(live)
+
+    def _give_back(self, live: LiveQuery) -> None:
+        self.slots.give_back(live.slots)
+        shutil.rmtree(live.checkpoint, ignore_errors=True)
+
+    def _stop_again(self) -> None:
+        """Queries that did not end in time hold their slots, and write on, until they do."""
+        for live in [*self._unstopped]:
+            with suppress(Exception):
+                live.query.stop()
+                self._unstopped.remove(live)
+                self._give_back(live)
 
     def take_settle(self) -> bool:
         """Whether a task may look now; then it calls `settled`. One looks at a time."""
@@ -218,6 +236,7 @@ class LiveQueries:
     def _on_progress(self, run_id: str, end_offsets: str) -> None:
         live = self._running.get(run_id)
         if live is not None:
+            live.announced += 1
             self._events.put(lambda: live.on_boundary(live, end_offsets))
 
     def _on_end(self, run_id: str, failure: str | None) -> None:
@@ -229,6 +248,7 @@ class LiveQueries:
     def _watch(self) -> None:
         """Ask for new versions of schemas: a query that knows one before its first record comes need not end for it."""
         while not self._closed.wait(WATCH_EVERY):
+            self._stop_again()
             for live in [*self._running.values()]:
                 if not (live.ended or live.outdated) and self._has_new_version(live):
                     live.outdated = True
@@ -239,7 +259,7 @@ class LiveQueries:
     def _has_new_version(self, live: LiveQuery) -> bool:
         try:
             return live.has_new_version()
-        except HeadgateError as error:  # the first record of a new version tells of it, too
+        except Exception as error:  # noqa: BLE001 - the first record of a new version tells of it, too
             log.debug("a registry was not asked for new versions: %s", error)
             return False
 

@@ -31,10 +31,11 @@ from headgate.runtime.target_rows import FieldColumns, Leaf, value_at
 from headgate.runtime.targets.search_documents import document_id
 from headgate.schema import types as t
 from headgate.schema.formats.spark import to_spark
+from headgate.schema.names import internal_name
 from headgate.schema.render import print_type, spark_identifier
 
 ID, PROBLEM, UNKNOWN = ROW_COLUMNS
-MATCH, WRONG = "hg:match", "hg:wrong"
+MATCH, WRONG = internal_name("match"), internal_name("wrong")
 _ALL = 2**31 - 1  # characters or bytes
 
 # The words of types in flat rows; all others are printed as everywhere.

@@ -49,6 +49,10 @@ class Poller:
         self._described_at = 0.0
         self._ends: Ends = {}
         self._wake = threading.Event()
+        self._begun = 0  # requests
+        self._answered = threading.Condition()
+        self._last_answered = 0
+        self._is_lost = False  # whether the cluster did not answer the last request
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="poller", daemon=True)
 
@@ -59,6 +63,8 @@ class Poller:
         """End the thread, without waiting for a request that is under way."""
         self._ended = True
         self._wake.set()
+        with self._answered:
+            self._answered.notify_all()
 
     def watch(self, topics: frozenset[str]) -> None:
         """Ask for the ends of these topics from now on, and of no others. New ones are asked about at once."""
@@ -67,11 +73,30 @@ class Poller:
         if new:
             self._wake.set()
 
+    def refresh(self, deadline: float) -> None:
+        """Wait until a request that began after this call was answered. A cluster that did not answer the last request is
+        not waited for, and no cluster longer than until ``deadline`` (``time.monotonic``)."""
+        with self._answered:
+            wanted = self._begun + 1
+            self._wake.set()
+            self._answered.wait_for(
+                lambda: self._last_answered >= wanted or self._is_lost or self._ended, deadline - time.monotonic()
+            )
+
     def _run(self) -> None:
         interval = BUSY_INTERVAL
         while not self._ended:
             self._wake.clear()
-            interval = self._next_interval(interval)
+            with self._answered:
+                self._begun += 1
+            try:
+                interval = self._next_interval(interval)
+            except Exception:  # without it no task of the cluster would ever hear of new records again
+                log.exception("what a poller tells failed, and it goes on")
+                interval = FAILED_INTERVAL
+            with self._answered:
+                self._last_answered, self._is_lost = self._begun, interval == FAILED_INTERVAL
+                self._answered.notify_all()
             self._wake.wait(interval)
 
     def _next_interval(self, interval: float) -> float:
@@ -162,6 +187,14 @@ class Pollers:
                 poller.watch(frozenset(topics[cluster]))
         for poller in new.values():
             poller.start()
+
+    def refresh(self, timeout: float) -> None:
+        """Let `ends` be those of this moment or later, if the clusters answer in time."""
+        deadline = time.monotonic() + timeout
+        with self._guard:
+            pollers = list(self._pollers.values())
+        for poller in pollers:
+            poller.refresh(deadline)
 
     def stop(self) -> None:
         self.watch(frozenset())

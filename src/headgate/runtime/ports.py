@@ -190,12 +190,12 @@ class Upsert:
         if not self.marked:
             return self
         keys = self.rows.select(*[F.col(spark_identifier(name)) for name in self.key])
-        return Upsert(self.rows.where(PRESENT).drop(PRESENT), self.key, keys)
+        return Upsert(self.rows.where(F.col(PRESENT)).drop(PRESENT), self.key, keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """A signed bag: rows with the column `hg_weight`, +1 for a row that came and -1 for one that went. `few` says that the
+    """A signed bag: rows with the column `WEIGHT` of `views.signed`, +1 for a row that came and -1 for one that went. `few` says that the
     driver may well take them. `anew` gives the same rows in another way, which computes no value that the result does not have:
     what came and went in one batch may have been put together in between."""
 

@@ -271,7 +271,7 @@ class BatchQuery:
         signed = log_.read(self._session, start, end).rows
 
         def rows(sign: str) -> DataFrame:
-            some = signed.where(f"{WEIGHT} {sign} 0").drop(WEIGHT)
+            some = signed.where(f"{spark_identifier(WEIGHT)} {sign} 0").drop(WEIGHT)
             return RelationFrames(self._session, select.relations, lambda _: some, materialized=lambda _: some).query(
                 select.query
             )

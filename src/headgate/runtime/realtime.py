@@ -19,16 +19,15 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog.positions import KafkaPosition, KafkaRecord, Positions, distance, furthest
+from headgate.catalog.positions import KafkaPosition, Positions, distance, furthest
 from headgate.errors import HeadgateError
 from headgate.runtime.decode import count_rows
 from headgate.runtime.errors import BadRecord, SchemaChanged, SparkGone
 from headgate.runtime.failures import StoppedAt, stopped_at, translated
 from headgate.runtime.live_input import LiveInput, LiveTarget, kafka_offsets
 from headgate.runtime.live_queries import LiveQueries, LiveQuery
-from headgate.runtime.ports import BatchResult, Input, Limit, Plan, Progress, ReplanNeeded
+from headgate.runtime.ports import NOTHING_REJECTED, BatchResult, Input, Limit, Plan, Progress, ReplanNeeded
 from headgate.runtime.sink_task import SinkPlan
-from headgate.runtime.source import ArrivedSchema
 from headgate.runtime.task import Task
 
 log = logging.getLogger(__name__)
@@ -137,7 +136,8 @@ class RealTimeTask:
     def begin(self) -> None:
         self.task.begin()
         self._position()
-        self._target.tail = self._queries.unsettled.get(self.id)
+        # Records without a key cannot be told apart, so that all of them are written again.
+        self._target.tail = self._queries.unsettled.get(self.id) if self._is_keyed else None
 
     def has_work(self, available: Positions) -> bool:
         end = available.get(self._input.reader.id)
@@ -145,7 +145,7 @@ class RealTimeTask:
             self._seen, self._moved_at = end, time.time()
         if self._live is None:
             return self.task.has_work(available)
-        return self._live.ended or self._live.outdated or self._must_end(available)
+        return self._live.ended or self._live.outdated or self.task.ledger is None or self._must_end(available)
 
     def lag(self, available: Positions) -> int | None:
         return self.task.lag(available)
@@ -155,9 +155,12 @@ class RealTimeTask:
     ) -> BatchResult | None:
         known = available or {}
         if self._live is not None:
-            if not (self._live.ended or self._must_end(known) or self._knows_more()):
+            if not (self._live.ended or self._is_lost() or self._must_end(known) or self._knows_more()):
                 return self._settle_idle(session, known)
             self._end(session)
+        elif self._target.tail is not None:  # a query has written up to somewhere
+            end = self._input.end()
+            known, limit = {self._input.reader.id: end}, self._whole(end)
         result = self.task.run_batch(session, limit, known) if self._needs_batch(known) else None
         if result is not None:
             self._batches_first = False
@@ -281,12 +284,14 @@ class RealTimeTask:
         try:
             with self._ledger_guard:
                 live.boundaries += 1
-                if self._live is not live:
+                if self._live is not live or self.task.ledger is None:
                     return
                 offsets = kafka_offsets(end_offsets, self._input.reader.topic_name)
                 ends = self._target.ends()
                 result = self._advance(tuple(offsets[partition] for partition in sorted(offsets)))
-                self._tails = self._tails[1], ends
+                # After the next boundary, they may lie behind what came since: those before them do not.
+                is_late = live.announced > live.boundaries
+                self._tails = self._tails[1], self._tails[1] if is_late else ends
                 self._queries.unsettled[self.id] = self._tails[0]
         except HeadgateError as error:
             self._fail(self.id, error)
@@ -311,7 +316,7 @@ class RealTimeTask:
             self._queries.settled(time.monotonic() - began)
         self._moved_at = time.time()  # if it is not, look again later
         with self._ledger_guard:
-            if not complete or self._live is None or self._position() != position:
+            if not complete or self._live is None or self.task.ledger is None or self._position() != position:
                 return None
             return self._advance(end.offsets)
 
@@ -322,12 +327,18 @@ class RealTimeTask:
         try:
             output = self._plan.output(session, self._input.read(session, start, end))
             records = self._target.records(output, distance(start, end))
-            return count_rows(self._target.unwritten(records, tail)) == 0
+            complete = count_rows(self._target.unwritten(records, tail)) == 0
+            return complete and self._input.rejected() is NOTHING_REJECTED  # the query is about to end at a bad record
         except Exception as error:  # noqa: BLE001 - the query meets the same record, or the next look does
             log.debug("task %s: %s", self.name, type(error).__name__)
             return False
         finally:
             self._input.bound = None
+
+    def _is_lost(self) -> bool:
+        """Whether a boundary could not store the ledger, so that nobody knows where it stands. To settle finds it out."""
+        with self._ledger_guard:
+            return self.task.ledger is None
 
     def _must_end(self, available: Positions) -> bool:
         """Whether the topic is another one or has more partitions, for which the query has no slots."""
@@ -364,8 +375,10 @@ class RealTimeTask:
         )
         self._queries.unsettled.pop(self.id, None)
         self._queries.handed_over.add(self.id)
-        if stopped is not None and (arrived := self._arrived(stopped)) is not None:
+        if stopped is not None and (arrived := self._input.arrived_with(stopped)) is not None:
             raise ReplanNeeded(self._input.reader.id, [arrived])
+        if live.ended and (stopped is None or not self._input.knows_schema(stopped)):
+            self._count_fall("failures" if stopped is None else "bad records")
 
     def _await_boundary(self, live: LiveQuery) -> None:
         """Right after a boundary nothing has been read since it. Others than keyed topics cannot be settled in another way."""
@@ -374,18 +387,17 @@ class RealTimeTask:
             time.sleep(0.01)
 
     def _note_fall(self, stopped: StoppedAt | None) -> None:
-        """A query ended by itself. Batches go first, and after several such ends they stay for a while. New schemas do not
-        count."""
+        """A query ended by itself. Batches go first."""
         self._batches_first = True
         # What Spark says otherwise may hold a value; the batch that meets the same trouble has the words for it.
         log.info("task %s: its query ended by itself%s", self.name, "" if stopped is None else f" at {stopped}")
-        if stopped is not None and stopped.side is not None:
-            return
+
+    def _count_fall(self, what: str) -> None:
+        """After several ends of a query, batches stay for a while. New schemas do not count, but ids that no schema has do."""
         now = time.time()
         self._falls = [fall for fall in self._falls if now - fall < FALL_TIME] + [now]
         if len(self._falls) >= FALLS:
             self._falls.clear()
-            what = "bad records" if stopped is not None else "failures"
             self._rest_for(f"{what} ended its query {FALLS} times within {FALL_TIME / 60:.0f} minutes", REST)
 
     def _settle(self, session: SparkSession, stopped: StoppedAt | None) -> None:
@@ -401,7 +413,8 @@ class RealTimeTask:
         while self._is_behind(bound):
             self._input.bound = bound
             try:
-                self.task.run_batch(session, None, {source: bound})
+                # As a whole: what the query has written of a key may come from any part of it.
+                self.task.run_batch(session, self._whole(bound), {source: bound})
             except (BadRecord, SchemaChanged) as error:
                 bound = bound.without(error.partition, error.offset)
                 self.task.begin()
@@ -409,17 +422,9 @@ class RealTimeTask:
                 self._input.bound = None
         self._target.tail = None
 
-    def _arrived(self, stopped: StoppedAt) -> ArrivedSchema | None:
-        """The schema that the source must follow, if that is what stopped the query."""
-        if stopped.side is None or stopped.schema_id is None:
-            return None
-        reader = self._input.reader
-        reader.refresh()
-        reader.schemas[stopped.side].learn(stopped.schema_id)
-        growing = {schema.id: schema for schema in reader.schemas[stopped.side].followable()}
-        place = KafkaRecord(reader.topic_name, stopped.partition, stopped.offset)
-        schema = growing.get(stopped.schema_id)
-        return None if schema is None else ArrivedSchema(schema, place, stopped.side)
+    def _whole(self, end: KafkaPosition) -> Limit:
+        """The limit of a batch that reaches from the ledger to there. It is halved as any other if it fails again and again."""
+        return Limit(max(Limit().rows, distance(self._position(), end)))
 
     # Where it stands
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import AT, TaskDefinition, spark_name
@@ -22,8 +25,13 @@ from headgate.runtime.ports import NOTHING_REJECTED, ManyRejected, Rejected
 from headgate.runtime.quarantine import QuarantineFiles, quarantined
 from headgate.runtime.targets.kafka import BAD_ROW, KafkaTarget
 from headgate.runtime.views.log_input import LogInput
+from headgate.schema.names import internal_name
+from headgate.schema.render import spark_identifier
 
 log = logging.getLogger(__name__)
+
+_REFUSED, _TOLD = internal_name("refused"), internal_name("told")
+_PROBLEM = "struct<schema_id: bigint, path: string, expected: string, reason: string>"
 
 NO_BYTES = "CAST(NULL AS binary) AS raw"  # the row is computed, and its record is in the topic
 # One row for each record, whatever number of its rows is wrong. In SQL for the reason that `source.latest_per_key` gives.
@@ -105,7 +113,7 @@ class TargetRejects(ABC):
         """The records among these, accepted by their source, that give a row which the target does not take: topic, partition, offset,
         time, schema id, path, expected type, reason, and no bytes."""
         rows, problem = self.problems(self._rows(session, records))
-        found = rows.select(f"{AT}.*", problem.alias("hg_problem")).where("hg_problem IS NOT NULL")
+        found = rows.select(f"{spark_identifier(AT)}.*", problem.alias("hg_problem")).where("hg_problem IS NOT NULL")
         place = ("topic", "partition", "offset", "unix_micros(timestamp) AS time")
         return session.sql(FIRST, unfit=found.selectExpr(*place, "hg_problem.*", NO_BYTES))
 
@@ -136,6 +144,36 @@ class TargetRejects(ABC):
         if row is None:
             return self.error("it does not fit its schema")
         return self.error(row["reason"], row["path"], row["expected"], row["topic"], row["partition"], row["offset"])
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a target says of one row. ``row`` identifies it."""
+
+    row: str
+    path: str | None
+    expected: str | None
+    reason: str
+
+
+def with_refusals(rows: DataFrame, row: Column, refusals: Iterable[Refusal]) -> tuple[DataFrame, Column]:
+    """The rows with one more column, which says what the target has refused of each: a problem, or NULL. ``row`` is what identifies a
+    row. They are joined: a condition for each of thousands of refusals is more than Spark can plan."""
+    told = list({one.row: (one.row, one.path, one.expected, one.reason) for one in refusals}.values())
+    if not told:
+        return rows, F.lit(None).cast(_PROBLEM)
+    names = (_REFUSED, "path", "expected", "reason")
+    columns = pa.table([pa.array(values, pa.string()) for values in zip(*told, strict=True)], names=names)
+    problem = problem_of(F.col("path"), F.col("expected"), F.col("reason")).cast(_PROBLEM)
+    known = rows.sparkSession.createDataFrame(columns).select(_REFUSED, problem.alias(_TOLD))
+    joined = rows.withColumn(_REFUSED, row).join(F.broadcast(known), _REFUSED, "left")
+    return joined, F.col(_TOLD)
+
+
+def problem_of(path: Column, expected: Column, reason: Column) -> Column:
+    """What is wrong with a row of a table or an index, which has no schema id."""
+    id_ = F.lit(None).cast("bigint").alias("schema_id")
+    return F.struct(id_, path.alias("path"), expected.alias("expected"), reason.alias("reason"))
 
 
 class SinkRejects(TargetRejects):

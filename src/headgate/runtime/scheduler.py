@@ -114,6 +114,7 @@ class Scheduler:
                 self._leave(entry)
                 return
             self._let_leave(entry, None)
+            entry.settles = entry.settles and not cancel
             entry.cancel_at = time.monotonic() + (0.0 if cancel else DRAIN)
             self._changed.notify_all()
 
@@ -144,6 +145,10 @@ class Scheduler:
                 self._look(entry)
             return {id_: entry.lag for id_, entry in self._entries.items()}
 
+    def refresh(self, timeout: float) -> None:
+        """Let `lags` know what was in the topics when this was called, if their clusters answer in time."""
+        self._pollers.refresh(timeout)
+
     def in_batch(self) -> set[int]:
         """The tasks whose batch runs now."""
         with self._changed:
@@ -167,8 +172,10 @@ class Scheduler:
         """A task that runs by itself cannot go on. If a worker uses it just now, that one finds out itself."""
         with self._changed:
             entry = self._entries.get(task)
-        if entry is not None and not entry.busy:
-            self._fail(entry, error)
+            if entry is None or entry.busy:
+                return
+            entry.busy = True  # so that no worker takes it before the failure is known
+        self._fail(entry, error)
 
     def stop(self) -> None:
         """Let the batches under way end, cancel them after DRAIN seconds, and forget all tasks."""
@@ -257,7 +264,7 @@ class Scheduler:
             found = [e for e in waiting if not set(watched_by(e.task)).isdisjoint(lost)]
             for entry in found:
                 if entry.task.is_live:  # a worker ends it
-                    entry.leaving, entry.successor, entry.cancel_at = True, None, time.monotonic()
+                    entry.leaving, entry.successor, entry.settles = True, None, False
                 else:
                     self._leave(entry)
             self._changed.notify_all()
@@ -312,17 +319,10 @@ class Scheduler:
     def _work(self) -> None:
         while (entry := self._next()) is not None:
             try:
-                self._work_on(entry)
+                work = self._finish if entry.leaving else self._serve if entry.requests else self._run
+                work(entry)
             except Exception as error:  # noqa: BLE001 - only this task is left out
                 self._fail(entry, error)
-
-    def _work_on(self, entry: Entry) -> None:
-        if entry.leaving:
-            self._finish(entry)
-        elif entry.requests:
-            self._serve(entry)
-        else:
-            self._run(entry)
 
     def _next(self) -> Entry | None:
         """The entry to work on, now busy; None at the end."""
@@ -345,13 +345,15 @@ class Scheduler:
         return None if soonest == float("inf") else max(0.01, soonest)
 
     def _finish(self, entry: Entry) -> None:
-        """End what a leaving task has left running. What cannot be settled is written again by whoever comes after it."""
+        """End what a leaving task has left running. It has its time from now on, however long it waited for a worker. What cannot be
+        settled is written again by whoever comes after it."""
         with self._changed:
-            settle = entry.cancel_at is None or entry.cancel_at > time.monotonic()
+            entry.cancel_at = time.monotonic() + (DRAIN if entry.settles else 0.0)
             entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
+            self._changed.notify_all()
         try:
             with self._jobs.batch(entry.tag, small=True) as session:
-                entry.task.finish(session, settle=settle)
+                entry.task.finish(session, settle=entry.settles)
         except Exception as error:  # noqa: BLE001 - it leaves anyway
             log.warning("task %s could not be settled: %s", entry.task.name, str(error)[:200])
         self._release(entry)

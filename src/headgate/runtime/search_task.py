@@ -12,12 +12,12 @@ from headgate.plan.target_definitions import IndexDefinition
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Append, Batch, Changes, Diff, LedgerStore, Limit, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
-from headgate.runtime.rejected_rows import TargetRejects
+from headgate.runtime.rejected_rows import Refusal, TargetRejects, problem_of, with_refusals
 from headgate.runtime.sink_task import SinkPlan, task_input
 from headgate.runtime.step import Part, TargetStep
 from headgate.runtime.table_task import is_dropped
 from headgate.runtime.targets.errors import RowRefused
-from headgate.runtime.targets.search import SearchTarget
+from headgate.runtime.targets.search import RejectedRow, SearchTarget
 from headgate.runtime.targets.search_documents import ID, PROBLEM
 from headgate.runtime.task import Task
 from headgate.runtime.views.log_input import LogInput
@@ -104,14 +104,11 @@ class IndexRejects(TargetRejects):
         at = F.col(AT)
         ready = target.documents.frame(rows, at)
         problem = F.col(PROBLEM)
-        found = F.when(problem.isNotNull(), _problem(problem["path"], problem["expected"], problem["reason"]))
-        for one in target.refused:
-            told = _problem(F.lit(one.path), F.lit(one.expected), F.lit(one.reason))
-            same = F.col(ID) == F.lit(one.id)
-            if one.record is not None:
-                same = (at["partition"] == F.lit(one.record.partition)) & (at["offset"] == F.lit(one.record.offset))
-            found = found.when(same, told)
-        return ready, found
+        own = problem_of(*(problem[name].cast("string") for name in ("path", "expected", "reason")))
+        row = F.col(ID) if target.definition.key else F.concat_ws(".", at["partition"], at["offset"])
+        refusals = (Refusal(_row_of(one), one.path, one.expected, one.reason) for one in target.refused)
+        ready, told = with_refusals(ready, row, refusals)
+        return ready, F.when(problem.isNotNull(), own).otherwise(told)
 
     def explain(self, session: SparkSession, error: BaseException) -> BaseException:
         """A row without a key has its position with it; that of another one is looked for. A row of a view has none."""
@@ -121,10 +118,8 @@ class IndexRejects(TargetRejects):
         return super().explain(session, error)
 
 
-def _problem(path: Column, expected: Column, reason: Column) -> Column:
-    id_ = F.lit(None).cast("bigint").alias("schema_id")
-    texts = (column.cast("string").alias(name) for name, column in (("path", path), ("expected", expected)))
-    return F.struct(id_, *texts, reason.alias("reason"))
+def _row_of(one: RejectedRow) -> str:
+    return one.id if one.record is None else f"{one.record.partition}.{one.record.offset}"
 
 
 class IndexParts:

@@ -15,6 +15,7 @@ from headgate.runtime.formats.given_json import json_in_jvm
 from headgate.runtime.formats.given_writer import GivenWriter
 from headgate.runtime.formats.writers import RecordWriter, Row, row_of
 from headgate.runtime.ports import SideWriter
+from headgate.runtime.record_times import TimeColumn
 from headgate.schema.encodings import AFTER, BEFORE, change_event
 from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type, spark_identifier
@@ -45,6 +46,17 @@ class SinkRecords:
     def headers(self) -> Column | None:
         return None if self.sink.headers is None else _headers(self.sink.headers)
 
+    @cached_property
+    def time(self) -> TimeColumn | None:
+        """The time of a record; None if it has that of its writing."""
+        return None if self.sink.time is None else TimeColumn(self.sink.time)
+
+    @property
+    def time_of_key(self) -> bool:
+        """Whether the time is in the key, and so known of deletions too."""
+        sink = self.sink
+        return sink.time is not None and sink.key is not None and sink.time.column in sink.key.columns
+
     def partitioned(self, rows: DataFrame) -> DataFrame:
         """The rows with the columns that `partition` uses."""
         by = self.sink.partition_by
@@ -62,18 +74,21 @@ class SinkRecords:
     @cached_property
     def can_reject(self) -> bool:
         """Whether there are rows that cannot be encoded. Otherwise nothing needs to be checked."""
-        return any(side.can_reject for side in self._sides.values()) or self._headers_checked
+        return any(side.can_reject for side in self._sides.values()) or self._headers_checked or self.time is not None
 
     @cached_property
     def accepts_key(self) -> Column:
         """Whether the key can be encoded. TRUE or FALSE, never NULL."""
         sides = self._sides
-        return sides["key"].accepts() if "key" in sides else F.lit(True)
+        accepts = sides["key"].accepts() if "key" in sides else F.lit(True)
+        return accepts & self.time.accepts() if self.time is not None and self.time_of_key else accepts
 
     @cached_property
     def accepts_value(self) -> Column:
-        """Whether the value and the headers can be encoded. TRUE or FALSE, never NULL."""
+        """Whether the value and the headers can be encoded, and the time is one. TRUE or FALSE, never NULL."""
         accepts = self._sides["value"].accepts()
+        if self.time is not None and not self.time_of_key:
+            accepts = accepts & self.time.accepts()
         return accepts & ~_lacks_key(self.sink.headers) if self._headers_checked else accepts
 
     @cached_property
@@ -85,6 +100,10 @@ class SinkRecords:
         if self._headers_checked:
             wrong = _lacks_key(self.sink.headers)
             found = found.when(wrong, _problem(None, F.lit("$.headers[].key"), F.lit(TEXT), F.lit(NO_HEADER_KEY)))
+        if self.time is not None and self.sink.time is not None:
+            expected = F.lit(print_type(self.sink.time.type))
+            problem = _problem(None, F.lit(self.time.path()), expected, self.time.reason())
+            found = found.when(~self.time.accepts(), problem)
         return found
 
     @cached_property
@@ -111,7 +130,7 @@ class _Side:
         self._name = name
         self._optional = optional
         self._side, self._row = _written(encoding, old_rows=old_rows)
-        self._writer = side_writer(self._side)
+        self._writer = side_writer(self._side) if name == "value" else key_writer(self._side)
 
     @property
     def can_reject(self) -> bool:
@@ -142,6 +161,12 @@ class _Side:
             entries = [F.lit(text) for pair in types.items() for text in pair]
             found = F.coalesce(F.try_element_at(F.create_map(*entries), path), found)
         return found
+
+
+def key_writer(side: RecordEncoding) -> SideWriter:
+    """The writer of keys. Those with texts of binary numbers are written by workers, as INSERT writes them: Java prints some numbers
+    with other digits in each version, and other bytes are another key."""
+    return GivenWriter(side) if side.prints_numbers else side_writer(side)
 
 
 def side_writer(side: RecordEncoding) -> SideWriter:

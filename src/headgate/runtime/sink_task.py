@@ -132,7 +132,9 @@ class SinkPlan:
 
     def _events(self, session: SparkSession, signed: DataFrame) -> DataFrame:
         """The changes of the sink's relation, with the rows before the changes."""
-        came, went = (self._rows(session, signed.where(f"{WEIGHT} {sign} 0").drop(WEIGHT)) for sign in "><")
+        came, went = (
+            self._rows(session, signed.where(f"{spark_identifier(WEIGHT)} {sign} 0").drop(WEIGHT)) for sign in "><"
+        )
         return change_events(came, went, self._task.event_key)
 
     def _marked_rows(self, session: SparkSession, marked: DataFrame, sql: str) -> DataFrame:

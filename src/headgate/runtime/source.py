@@ -25,6 +25,7 @@ from headgate.schema.evolve.verdicts import ArrivingSchema, Target, arriving
 from headgate.schema.written import WrittenSchema
 
 MAX_NEW_IDS = 1000  # schema ids that one look at the records learns
+MAX_REFUSED = 5000  # ids that no schema has and that are remembered; bytes that are no frames may name ever new ones
 
 # By default an idle partition blocks its task for 500 ms. With many topics a batch took 10.3 s, and 0.5 s with this.
 READER = {
@@ -61,6 +62,7 @@ class SourceReader:
     def __init__(self, source: SourceDefinition, clients: Clients) -> None:
         self.id = source.id
         self.name = source.name
+        self.kind = source.kind
         self.layout = source.layout
         self.topic_name = source.topic
         self.start_at = source.start_offsets
@@ -365,15 +367,20 @@ class KnownSchemas:
 
     def learn(self, schema_id: int) -> None:
         """Take up a schema that a record names, also one that no version of the subject has."""
-        if self.side is None or self._client is None or schema_id in {*self._known, *self._refused}:
+        if self.side is None or self._client is None or schema_id in self._known or schema_id in self._refused:
             return
         if schema_id > MAX_ID:  # a registry would not even take it for an id
-            self._refused[schema_id] = None
+            self._refuse(schema_id)
             return
         try:
             self._known[schema_id] = self._client.written(self._client.schema_by_id(schema_id), schema_id)
         except SchemaIdNotFound:
-            self._refused[schema_id] = None
+            self._refuse(schema_id)
+
+    def _refuse(self, schema_id: int) -> None:
+        self._refused[schema_id] = None
+        if len(self._refused) > MAX_REFUSED:
+            del self._refused[next(iter(self._refused))]
 
     def schema(self, schema_id: int) -> WrittenSchema | None:
         return self._known.get(schema_id)

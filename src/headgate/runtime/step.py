@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession, functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
 from headgate.catalog.positions import KafkaPosition, Position, Positions, distance, limited
 from headgate.plan.definitions import DefinitionName
@@ -25,6 +26,7 @@ from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.views.log_input import LogInput
 from headgate.schema.render import spark_identifier
 
+HEADERS = "array<struct<key: string, value: binary>>"
 PART_ROWS = 500_000  # records of the input for which one batch is enough
 
 
@@ -286,11 +288,18 @@ class TopicParts:
 
 
 def difference(wanted: DataFrame, held: DataFrame) -> DataFrame:
-    """The records of `wanted` whose value is not the one that the target holds for their key. A key that the target does not
-    hold needs no tombstone."""
-    left, right = wanted.alias("w"), held.select("key", "value").alias("h")
+    """The records of `wanted` whose value or headers are not those that the target holds for their key. A key that the target
+    does not hold needs no tombstone."""
+    compared = [name for name in ("value", "headers") if name in wanted.columns and name in held.columns]
+    left, right = wanted.alias("w"), held.select("key", *compared).alias("h")
     joined = left.join(right, F.col("w.key") == F.col("h.key"), "left")
-    return joined.where(~F.col("w.value").eqNullSafe(F.col("h.value"))).select("w.*")
+    same = [_content(f"w.{name}").eqNullSafe(_content(f"h.{name}")) for name in compared]
+    return joined.where(~reduce(Column.__and__, same)).select("w.*")
+
+
+def _content(column: str) -> Column:
+    """A record without headers is read with NULL, and may be written with none."""
+    return F.col(column) if column.endswith("value") else F.coalesce(F.col(column), F.array().cast(HEADERS))
 
 
 def tombstones(held: DataFrame, topic: str) -> DataFrame:

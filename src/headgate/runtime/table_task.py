@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 
@@ -13,7 +13,7 @@ from headgate.plan.target_definitions import TableDefinition
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Append, Batch, Changes, Diff, LedgerStore, Limit, Upsert
 from headgate.runtime.quarantine import QuarantineFiles
-from headgate.runtime.rejected_rows import TargetRejects
+from headgate.runtime.rejected_rows import Refusal, TargetRejects, problem_of, with_refusals
 from headgate.runtime.sink_task import SinkPlan, task_input
 from headgate.runtime.step import Part, TargetStep
 from headgate.runtime.targets.errors import RowRefused
@@ -82,19 +82,13 @@ class TableRejects(TargetRejects):
     def problems(self, rows: DataFrame) -> tuple[DataFrame, Column]:
         """What the database refused is known by the hash of what was staged."""
         ready, problem, hash_ = self._target.rows.problems(rows)
-        found = F.when(problem.isNotNull(), _problem(problem["path"], problem["expected"], problem["reason"]))
-        for one in self._target.refused:
-            told = _problem(F.lit(one.path), F.lit(one.expected), F.lit(one.reason))
-            found = found.when(hash_ == F.lit(one.hash), told)
-        return ready, found
+        refusals = (Refusal(str(one.hash), one.path, one.expected, one.reason) for one in self._target.refused)
+        ready, told = with_refusals(ready, hash_.cast("string"), refusals)
+        own = problem_of(problem["path"], problem["expected"], problem["reason"])
+        return ready, F.when(problem.isNotNull(), own).otherwise(told)
 
     def written(self) -> DataFrame | None:
         return self._target.offered
-
-
-def _problem(path: Column, expected: Column, reason: Column) -> Column:
-    id_ = F.lit(None).cast("bigint").alias("schema_id")
-    return F.struct(id_, path.alias("path"), expected.alias("expected"), reason.alias("reason"))
 
 
 class TableParts:
@@ -128,12 +122,12 @@ class TableParts:
     def _merge(self, output: Upsert | None, part: Part, batch: Batch, before_commit: Callable[[], None]) -> int:
         """With the last part, the keys that the relation does not have are deleted, or counted if only the query was replaced: nobody
         knows what it would give for records that the topic no longer has."""
-        staged: list[DataFrame] = []
-        left = 0
+        staged: Sequence[DataFrame] = ()
+        known, left = None, 0
         if output is not None:
-            staged += self._target.parts(part.changes(output))
+            staged = self._target.parts(part.changes(output))
             if part.is_last:
-                staged.append(self._target.rows.known_keys(output.unmarked().rows))
+                known = self._target.rows.known_keys(output.unmarked().rows)
 
         def settle(merge: Merge) -> None:
             nonlocal left
@@ -142,7 +136,7 @@ class TableParts:
             elif part.is_last:
                 left = merge.count_unstaged()
 
-        self._target.write_parts(staged, batch, before_commit, settle)
+        self._target.write_parts(staged, batch, before_commit, settle, known=known)
         return left
 
     def _refill(self, output: Changes | None, part: Part, batch: Batch, before_commit: Callable[[], None]) -> None:

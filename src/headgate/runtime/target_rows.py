@@ -14,11 +14,11 @@ from pyspark.sql import Column, DataFrame, functions as F
 from headgate.plan.target_definitions import Fields, TargetField, ValuePath
 from headgate.runtime.checked_casts import checked_cast
 from headgate.runtime.formats.json_text import json_text
-from headgate.runtime.formats.write_checks import field_checks, finite_rule
+from headgate.runtime.formats.write_checks import document_rule, field_checks
 from headgate.runtime.json_fields import MISSING, PROBLEM, JsonField, json_fields
 from headgate.schema import types as t
 from headgate.schema.formats.postgres import to_postgres
-from headgate.schema.names import ROOT, field_path
+from headgate.schema.names import ROOT, field_path, internal_name
 from headgate.schema.render import print_type, spark_identifier
 
 Root = tuple[str, ...]  # the column and the fields that lead to a JSON document
@@ -69,7 +69,7 @@ class FieldColumns:
                 group = self.documents.setdefault(root, Document(leaf.field.source or t.Json()))
                 at[number] = (root, len(group.fields))
                 group.fields.append(_json_field(leaf))
-        names = {root: f"hg_json_{number}" for number, root in enumerate(self.documents)}
+        names = {root: _parsed(number) for number, root in enumerate(self.documents)}
         self.values, self.problems, self.problems_of = [], [], []
         for number, leaf in enumerate(self.leaves):
             if number in at:
@@ -89,7 +89,7 @@ class FieldColumns:
             return rows
         return rows.withColumns(
             {
-                f"hg_json_{number}": json_fields(json_text(_path(root), document.type), document.fields)
+                _parsed(number): json_fields(json_text(_path(root), document.type), document.fields)
                 for number, (root, document) in enumerate(self.documents.items())
             }
         )
@@ -119,6 +119,11 @@ def pieces(frame: DataFrame, most: int, by: Sequence[str]) -> Iterator[DataFrame
 def leaves_of(fields: Fields) -> list[Leaf]:
     """All leaves of a materialization, in order."""
     return [Leaf(leaf, above) for one in fields for above, leaf in one.leaves()]
+
+
+def _parsed(number: int) -> str:
+    """The column with the fields of a JSON document."""
+    return internal_name(f"json_{number}")
 
 
 def _path(steps: Sequence[str]) -> Column:
@@ -175,15 +180,16 @@ def _typed(leaf: Leaf) -> tuple[Column, list[Column]]:
     if cast.fits is not None:
         wrong = value.isNotNull() & ~F.coalesce(cast.fits, F.lit(False))
         found.append(F.when(wrong, _problem(path, expected, cast.reason)))
-    if leaf.is_json and not isinstance(leaf.field.type, t.Json):
-        found += finite_problems(cast.value, leaf.field.type, steps)
+    if leaf.is_json:
+        is_made = isinstance(leaf.field.type, t.Json)
+        found += document_problems(*((value, leaf.field.source) if is_made else (cast.value, leaf.field.type)), steps)
     return made, found
 
 
-def finite_problems(value: Column, type_: t.Type, steps: Sequence[str]) -> list[Column]:
-    """What keeps a value from being JSON: Spark would write a number that is not finite as a text."""
+def document_problems(value: Column, type_: t.Type, steps: Sequence[str]) -> list[Column]:
+    """What keeps a value from being JSON."""
     at = _printed(steps)
-    checks = field_checks(t.Field("v", type_), finite_rule)
+    checks = field_checks(t.Field("v", type_), document_rule)
     expected = print_type(t.plain(type_))
     return [
         F.when(one.fails(value), _problem(F.lit(at + one.path.removeprefix("$.v")), expected, one.reason))

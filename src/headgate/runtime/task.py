@@ -25,12 +25,12 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog.positions import Positions, lag, reaches
+from headgate.catalog.positions import Positions, is_smallest, lag, reaches
 from headgate.catalog.tasks import Ledger, Mark
 from headgate.crash_points import crash_point
 from headgate.errors import HeadgateError
 from headgate.runtime.batch_rejects import BatchRejects
-from headgate.runtime.errors import ComputationFailed, Fenced, OutputTooLarge, ProgressLost, SparkGone
+from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone
 from headgate.runtime.failures import is_of_spark, own_error, translated
 from headgate.runtime.ports import (
     Batch,
@@ -47,6 +47,7 @@ from headgate.runtime.ports import (
     Target,
     Written,
 )
+from headgate.runtime.targets.errors import OutputTooLarge, ProgressLost
 
 log = logging.getLogger(__name__)
 
@@ -188,11 +189,12 @@ class Task:
     @property
     def positions(self) -> Positions:
         """Up to where the target has everything; empty while that is not known."""
-        return {} if self.ledger is None else self.ledger.positions
+        ledger = self.ledger  # a boundary may move it in another thread
+        return {} if ledger is None else ledger.positions
 
     def lag(self, available: Positions) -> int | None:
         """How much of the inputs is not in the target yet, given their ends; None while that is not known."""
-        return None if self.ledger is None else lag(self.ledger.positions, available)
+        return None if (ledger := self.ledger) is None else lag(ledger.positions, available)
 
     def has_work(self, available: Positions) -> bool:
         """Whether a batch would do something. True also while the progress is not known."""
@@ -246,7 +248,7 @@ class Task:
 
     def _run(self, session: SparkSession, limit: Limit, available: Positions) -> BatchResult | None:
         began = time.monotonic()
-        self._counted, self._tried = False, None
+        self._counted, self._tried, self._batch_rejects.count = False, None, 0
         if self.ledger is None:
             self.begin()
         # First up to an open mark: the target may already have newer rows than those of the ledger.
@@ -338,7 +340,7 @@ class Task:
             self._store.advance(self._store.ledger(self.id), new, None)
         else:
             found = self._rejected(session, batch, with_inputs=with_inputs)
-            self._store.advance(ledger, new, *self._batch_rejects.for_ledger(batch, found, self.progress))
+            self._store.advance(ledger, new, *self._batch_rejects.for_ledger(batch, found))
         self.ledger = new
         self._mark = NO_MARK
         for id_, input_ in self.inputs.items():
@@ -356,12 +358,12 @@ class Task:
         self.ledger = None  # until the outcome is known
         new = Ledger(self.id, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
         self._store.advance(ledger, new)
-        self.ledger = new
+        self.ledger, self._batch_rejects.count = new, 0
         self._crash("after_commit", batch.number)
         return self._finish(batch, {}, began)
 
     def _reject(self, session: SparkSession, batch: Batch, *, with_inputs: bool = True) -> None:
-        self._batch_rejects.store(batch, self._rejected(session, batch, with_inputs=with_inputs), self.progress)
+        self._batch_rejects.store(batch, self._rejected(session, batch, with_inputs=with_inputs))
 
     def _rejected(self, session: SparkSession, batch: Batch, *, with_inputs: bool) -> list[Rejected]:
         """What the inputs could not decode, and what could not be encoded for the target."""
@@ -382,6 +384,7 @@ class Task:
         progress = self.progress
         progress.batch, progress.last_commit = batch.number, datetime.now(UTC)
         progress.rows += rows
+        progress.skipped += self._batch_rejects.count
         progress.batches += 1
         progress.batch_seconds += seconds
         progress.stored_bytes, progress.told = self._stored_bytes(), self._told()
@@ -400,12 +403,19 @@ class Task:
         if isinstance(error, ComputationFailed):
             error = self._located(session, error, raised)
         known = own_error(error, f'"{self.name}"')
+        if isinstance(known, OutputTooLarge) and self._is_indivisible():
+            known = known.indivisible()
         # A batch that is too large for Spark's memory ends Spark, so that counts against it.
         if known.retryable and not isinstance(known, SparkGone | OutputTooLarge):
             self._uncount_attempt()
         elif self._counted and self.target.commit == "own":
             self._keep_mark()
         return known
+
+    def _is_indivisible(self) -> bool:
+        """Whether no batch is smaller than the one that was tried: it has a record of each partition, or reads a stored view."""
+        tried = self._tried
+        return tried is not None and all(is_smallest(tried.start[id_], end) for id_, end in tried.end.items())
 
     def _located(self, session: SparkSession, failed: ComputationFailed, raised: BaseException) -> ComputationFailed:
         if self._tried is None:

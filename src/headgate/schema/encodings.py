@@ -70,7 +70,7 @@ class SchemaEncoding:
     ``message`` names the message of a Protobuf file; None stands for the first one. ``past`` are the earlier versions
     of the subject that matter for the fields of the frozen schema: for their names and defaults, and for whether they
     may be null. ``fills`` says that a field which a record lacks has its default or is null, also where the rules of
-    the format would refuse the record. ``as_json`` are places of JSON documents, by the names that lead to them, whose values are
+    the format would refuse the record. ``as_json`` are places of JSON documents whose values are
     kept as json whatever their schemas say: a number keeps every digit then.
     """
 
@@ -80,7 +80,7 @@ class SchemaEncoding:
     message: str | None = None
     past: tuple[WrittenSchema, ...] = ()
     fills: bool = False
-    as_json: tuple[tuple[str, ...], ...] = ()
+    as_json: tuple[t.Place, ...] = ()
 
     @property
     def first(self) -> WrittenSchema:

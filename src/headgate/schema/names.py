@@ -30,9 +30,26 @@ then to trailing true union unique user using values when where with
 """
 RESERVED = frozenset(_RESERVED.split())
 
+_INTERNAL = "hg:"
+
 # Upper case is allowed, because names keep their case.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _NOT_AVRO = re.compile(r"[^A-Za-z0-9_]")
+
+
+def internal_name(name: str) -> str:
+    """The name of a column that travels beside the columns of a relation. No relation has a column of that name: the catalog
+    refuses it (`is_internal`)."""
+    return _INTERNAL + name
+
+
+WEIGHT = internal_name("weight")
+"""The column of a signed bag: positive for rows that came, negative for rows that went."""
+
+
+def is_internal(name: str) -> bool:
+    """Whether a name is kept for columns beside those of a relation. Some parts of Spark and Delta do not see the case of names."""
+    return name.lower().startswith(_INTERNAL)
 
 
 def needs_quotes(name: str, reserved: frozenset[str] = RESERVED) -> bool:
@@ -97,7 +114,8 @@ Lookup = Found | Ambiguous | NotFound
 
 def find(name: str, quoted: bool, candidates: Iterable[str]) -> Lookup:
     """The candidate that the name means. For many look-ups among the same candidates use a `NameIndex`."""
-    return NameIndex(candidates).find(name, quoted)
+    listed = list(candidates)
+    return Found(name) if name in listed else NameIndex(listed).find(name, quoted)
 
 
 class NameIndex:

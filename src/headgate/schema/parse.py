@@ -192,11 +192,13 @@ class _Parser:
 
     def _named(self) -> t.Type:
         """Read the name of a type of the catalog."""
+        start = self.cursor.token.start
         parts = [self._identifier("a type")]
         while self._dot_follows(self.cursor.tokens[self.cursor.index - 1], ahead=0):
             self.cursor.step()
             parts.append(self._identifier("a name"))
-        return t.Named(tuple(part.name for part in parts), tuple(part.quoted for part in parts))
+        names, quoted = tuple(part.name for part in parts), tuple(part.quoted for part in parts)
+        return t.Named(names, quoted, self.cursor.span_from(start))
 
     def _dot_follows(self, name: Token, ahead: int = 1) -> bool:
         """Whether a dot stands directly behind the name, without a blank: then the name has another part."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from headgate.errors import Span
+
 MAX_PRECISION = 38  # of Spark; the mappers refuse a wider decimal and never round
 MAX_DEPTH = 100  # levels of arrays, maps and records; walks over a type recurse, and Python limits recursion
 
@@ -174,11 +176,13 @@ class CatalogEnum(Enum):
 class Named:
     """A type of the catalog, by the parts of its full name, for example ("headgate", "public", "point").
 
-    `quoted` says which parts were written in quotes and must match exactly. It is empty for a resolved name.
+    `quoted` says which parts were written in quotes and must match exactly. It is empty for a resolved name. `span` is
+    where a statement has the name.
     """
 
     parts: tuple[str, ...]
     quoted: tuple[bool, ...] = field(default=(), compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 Scalar: TypeAlias = (
@@ -267,14 +271,24 @@ def holds_json(type_: Type) -> bool:
             return False
 
 
-def with_json(type_: Type, places: Collection[tuple[str, ...]], path: tuple[str, ...] = ()) -> Type:
-    """The type with json at these places, which are fields of records."""
+Place: TypeAlias = tuple[str | None, ...]
+"""Where a part of a type is: names of fields, and None for the elements of a list or the values of a map."""
+
+
+def with_json(type_: Type, places: Collection[Place], path: Place = ()) -> Type:
+    """The type with json at these places."""
     if path in places:
         return Json()
-    if not isinstance(type_, Record):
-        return type_
-    fields = (replace(f, type=with_json(f.type, places, (*path, f.name))) for f in type_.fields)
-    return replace(type_, fields=tuple(fields))
+    match type_:
+        case Record():
+            fields = (replace(f, type=with_json(f.type, places, (*path, f.name))) for f in type_.fields)
+            return replace(type_, fields=tuple(fields))
+        case Array():
+            return replace(type_, element=with_json(type_.element, places, (*path, None)))
+        case Map():
+            return replace(type_, value=with_json(type_.value, places, (*path, None)))
+        case _:
+            return type_
 
 
 def depth(type_: Type) -> int:

@@ -51,11 +51,20 @@ class SinkOptions(o.Options, owner="the sink"):
 
 
 @dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """The column with the time of a record, and the pattern of its texts."""
+
+    name: Identifier
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSink(s.Create):
     """CREATE SINK. The parser gives a sink without a name the name of its relation and ``_sink``.
 
     ``pending`` are fields of the value that came later and that a policy keeps out until they have docs, as names of
-    fields from the outermost record on. Nobody writes them and they are not printed: only the catalog has them.
+    fields from the outermost record on. ``time`` is what the property timestamp of a stream says to its hidden sink. Nobody writes
+    these and they are not printed: only the catalog has them.
     """
 
     kind = s.Kind.SINK
@@ -67,6 +76,7 @@ class CreateSink(s.Create):
     envelope: SinkEnvelope | None = None
     with_options: SinkOptions = SinkOptions()
     pending: tuple[tuple[str, ...], ...] = ()
+    time: TimeColumn | None = None
 
     def sql(self) -> str:
         return s.clauses(

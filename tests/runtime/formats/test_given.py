@@ -460,6 +460,16 @@ def test_keys_of_maps_that_are_no_text_are_checked(keys: str, good: dict[str, in
             write({"m": {wrong: 1}})
 
 
+def test_a_number_in_json_that_protobuf_would_round_is_refused() -> None:
+    text = 'syntax = "proto3"; import "google/protobuf/struct.proto"; message M { google.protobuf.Value j = 1; }'
+    schema = WrittenSchema(text, id=ID, format=SchemaFormat.PROTOBUF)
+    write = row_writer(side(schema, part(schema, "j")))
+    assert write({"j": '{"n": 9007199254740992, "x": 0.1}'})
+    for wrong in ('{"n": 9007199254740993}', "[0.12345678901234567890]"):
+        with pytest.raises(Unwritable, match="digits"):
+            write({"j": wrong})
+
+
 def test_a_decimal_is_a_number_where_the_json_schema_says_number() -> None:
     price = {
         "type": "number", "title": "org.apache.kafka.connect.data.Decimal", "connect.type": "bytes",

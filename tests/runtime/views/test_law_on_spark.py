@@ -16,7 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.runtime.session import SMALL_SETTINGS
-from headgate.schema.render import spark_ddl
+from headgate.runtime.views.signed import WEIGHT
+from headgate.schema.render import spark_ddl, spark_identifier
 from headgate.sql.query.kept_groups import STORED
 from headgate.sql.query.maintenance import maintain, undetermined
 from headgate.sql.query.select import analyse
@@ -57,14 +58,16 @@ class Kept:
             self._register(f"rel_{id_}", rows, DDL)
             self._register(f"rel_{id_}_before", self.before[name], DDL)
             self._register(
-                f"rel_{id_}_changes", [(*row, weight) for row, weight in changed[name]], f"{DDL}, hg_weight int"
+                f"rel_{id_}_changes",
+                [(*row, weight) for row, weight in changed[name]],
+                f"{DDL}, {spark_identifier(WEIGHT)} int",
             )
             self.before[name] = rows
         sql = self.made.first
         if self.stored is not None:
             ddl = ", ".join(f"`{column.name}` {column.type}" for column in self.made.stored)
             held = [(*row, weight) for row, weight in self.stored.items()]
-            self._register(STORED, held, f"{ddl}, hg_weight bigint")
+            self._register(STORED, held, f"{ddl}, {spark_identifier(WEIGHT)} bigint")
             sql = self.made.changed
         self.stored = Counter() if self.stored is None else self.stored
         for row in map(tuple, self._session.sql(sql).collect()):

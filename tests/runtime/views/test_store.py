@@ -13,6 +13,7 @@ from headgate.plan.definitions import StoredColumn
 from headgate.runtime.errors import Fenced
 from headgate.runtime.views.commits import local_folder
 from headgate.runtime.views.errors import ViewOutgrown
+from headgate.runtime.views.signed import WEIGHT
 from headgate.runtime.views.store import Pinned, ViewStore, physical_names, remove_folder, stored_type
 from headgate.runtime.views.target import ViewTarget
 
@@ -50,12 +51,12 @@ def test_stored_rows_get_the_columns_that_the_view_has_now(
         folder = "viewfs://elsewhere/shown/of a task/1"
     old, new = (ViewStore(folder, columns, TASK) for columns in (OLD, NEW))
     old.create(session)
-    put(old, session, 1, "SELECT 1 AS id, 'a' AS `odd (name)`, 1 AS hg_weight")
-    put(old, session, 2, "SELECT 2 AS id, 'b' AS `odd (name)`, 2 AS hg_weight")
+    put(old, session, 1, "SELECT 1 AS id, 'a' AS `odd (name)`, 1 AS `hg:weight`")
+    put(old, session, 2, "SELECT 2 AS id, 'b' AS `odd (name)`, 2 AS `hg:weight`")
     pinned = old.pin(session)
     assert pinned is not None
     old.compact(session, pinned)
-    put(old, session, 3, "SELECT 1 AS id, 'a' AS `odd (name)`, -1 AS hg_weight")
+    put(old, session, 3, "SELECT 1 AS id, 'a' AS `odd (name)`, -1 AS `hg:weight`")
     seen = old.pin(session)
     assert seen is not None
     assert shown(new, session) == [(2, "b", "blue", None, None), (2, "b", "blue", None, None)]
@@ -63,7 +64,7 @@ def test_stored_rows_get_the_columns_that_the_view_has_now(
     ViewTarget(new, "v", "fence", lambda: session).begin(2)
     wide = (
         "SELECT 5000000000 AS id, 'c' AS `odd (name)`, 'red' AS colour, 'soft' AS NOTE, "
-        "named_struct('a b', TIME'10:11:12.123456') AS at, 1 AS hg_weight"
+        "named_struct('a b', TIME'10:11:12.123456') AS at, 1 AS `hg:weight`"
     )
     put(new, session, 4, wide)
     after = [(2, "b", "blue", None, None)] * 2 + [(5000000000, "c", "red", "soft", (time(10, 11, 12, 123456),))]
@@ -96,7 +97,7 @@ def test_a_reader_that_is_paused_for_long_finds_one_change_in_the_place_of_many(
     store.create(session)
     paused, slow = 1, 2  # the last batches that two tasks have read
     for number in range(1, 9):
-        moved = f"SELECT {number} AS id, 'a' AS `odd (name)`, 1 AS hg_weight"
+        moved = f"SELECT {number} AS id, 'a' AS `odd (name)`, 1 AS `hg:weight`"
         put(store, session, number, f"{moved} UNION ALL SELECT {number - 1}, 'a', -1" if number > 1 else moved)
         if number in (4, 6, 8):
             store.compact(session, pin(store, session), (paused, slow))
@@ -119,7 +120,7 @@ def pin(store: ViewStore, session: SparkSession) -> Pinned:
 
 def changed(store: ViewStore, session: SparkSession, pinned: Pinned, after: int, until: int) -> list[tuple[int, int]]:
     rows = store.consolidated(store.changes(session, pinned.head, after, until)).collect()
-    return sorted((row["id"], row["hg_weight"]) for row in rows)
+    return sorted((row["id"], row[WEIGHT]) for row in rows)
 
 
 @pytest.mark.unit

@@ -27,9 +27,11 @@ from headgate.runtime.task import Task
 from headgate.runtime.views.clock import CLOCK_INPUT, ClockInput
 from headgate.runtime.views.errors import NullAsserted, ViewStorageGone
 from headgate.runtime.views.log_input import LogInput
+from headgate.runtime.views.signed import WEIGHT
 from headgate.runtime.views.store import view_store
 from headgate.runtime.views.target import ViewTarget
 from headgate.runtime.views.view_task import ViewPlan
+from headgate.schema.render import spark_identifier
 from headgate.sql.query.clock import NOW, TIME
 from headgate.sql.query.kept_groups import STORED as STORED_NAME
 from headgate.sql.query.maintenance import maintain
@@ -71,7 +73,7 @@ class Upstream:
 
 def frame(session: SparkSession, rows: list[Row]) -> DataFrame:
     typed = [(*row[:4], None if row[4] is None else Decimal(str(row[4])), *row[5:]) for row in rows]
-    weight = ", hg_weight int" if not rows or len(rows[0]) > 5 else ""
+    weight = f", {spark_identifier(WEIGHT)} int" if not rows or len(rows[0]) > 5 else ""
     return small_frame(session, typed, SCHEMA + weight)
 
 

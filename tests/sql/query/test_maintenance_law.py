@@ -15,7 +15,7 @@ import pytest
 import sqlglot
 
 from headgate.schema.types import Bigint, Decimal, Text, Type
-from headgate.sql.query import tree as n
+from headgate.sql.query import incremental, tree as n
 from headgate.sql.query.maintenance import Maintenance, maintain, maintain_by_key, undetermined
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.select import analyse
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.unit
 
 COUNT = 150 * int(os.environ.get("HEADGATE_EXAMPLES", "1"))
 BATCHES = 4
+WEIGHT = f'"{incremental.WEIGHT.name}"'
 TYPES: Mapping[Kind, Type] = {"number": Bigint(), "decimal": Decimal(38, 6), "text": Text()}
 DDL = "id BIGINT, a INTEGER, b INTEGER, s VARCHAR, d DECIMAL(10, 2)"
 
@@ -56,7 +57,7 @@ class Kept:
         for id_ in IDS.values():
             for table in (f"rel_{id_}", f"rel_{id_}_before"):
                 database.execute(f"CREATE OR REPLACE TABLE {table} ({DDL})")
-            database.execute(f"CREATE OR REPLACE TABLE rel_{id_}_changes ({DDL}, hg_weight INTEGER)")
+            database.execute(f"CREATE OR REPLACE TABLE rel_{id_}_changes ({DDL}, {WEIGHT} INTEGER)")
 
     @property
     def has_hidden(self) -> bool:
@@ -98,14 +99,14 @@ class Kept:
             self.database.execute(f"INSERT INTO hg_stored {self.anew if anew else self.changed}")
             listed = ", ".join(column.name for column in self.made.stored)
             self.database.execute(
-                f"CREATE OR REPLACE TABLE hg_stored AS SELECT {listed}, CAST(sum(hg_weight) AS BIGINT) AS hg_weight"
-                f" FROM hg_stored GROUP BY {listed} HAVING sum(hg_weight) <> 0"
+                f"CREATE OR REPLACE TABLE hg_stored AS SELECT {listed}, CAST(sum({WEIGHT}) AS BIGINT) AS {WEIGHT}"
+                f" FROM hg_stored GROUP BY {listed} HAVING sum({WEIGHT}) <> 0"
             )
 
     def held(self) -> Counter[tuple[object, ...]]:
         """The rows of the view. None may be there less than no times."""
         present = "WHERE hg_present" if self.has_hidden else ""
-        rows = self.database.execute(f"SELECT {', '.join(self.names)}, hg_weight FROM hg_stored {present}").fetchall()
+        rows = self.database.execute(f"SELECT {', '.join(self.names)}, {WEIGHT} FROM hg_stored {present}").fetchall()
         found: Counter[tuple[object, ...]] = Counter()
         for row in rows:
             found[row[:-1]] += row[-1]

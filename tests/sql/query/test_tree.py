@@ -26,6 +26,14 @@ def tree(query: str) -> str:
 
 
 @pytest.mark.parametrize("query", QUERIES)
+def test_the_spark_sql_is_the_same_after_the_tree_has_been_built(query: str) -> None:
+    printed, built = analyse(query, find_relation, resolve), analyse(query, find_relation, resolve)
+    assert printed.spark_sql.startswith(("SELECT", "WITH", "VALUES", "("))
+    assert columns_of(built.tree)  # the builder takes the nodes apart that are printed
+    assert (built.spark_sql, built.written) == (printed.spark_sql, printed.written)
+
+
+@pytest.mark.parametrize("query", QUERIES)
 def test_every_query_has_a_tree_with_its_columns(query: str) -> None:
     analysed = analyse(query, find_relation, resolve)
     assert [ref.name for ref in columns_of(analysed.tree)] == [column.name for column in analysed.columns]

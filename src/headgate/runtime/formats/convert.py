@@ -11,7 +11,7 @@ from pyspark.sql import Column, functions as F
 from headgate.runtime.formats.json_text import json_text
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type
+from headgate.schema.types import Array, Double, Field, Json, Map, Record, Text, Type
 
 
 def convert(column: Column, have: Type, want: Type) -> Column:
@@ -27,6 +27,8 @@ def convert(column: Column, have: Type, want: Type) -> Column:
             return F.transform_values(column, lambda _, value: convert(value, have.value, want.value))
         case Json(), Text():
             return column
+        case Json(), Double():
+            return _double(column)
         case _, Text() if not isinstance(have, Record | Array | Map):
             return column.cast("string")
         case _, Json():
@@ -35,6 +37,13 @@ def convert(column: Column, have: Type, want: Type) -> Column:
             return column.cast(to_spark(want))
         case _:
             return F.lit(None).cast(to_spark(want))
+
+
+def _double(text: Column) -> Column:
+    """The nearest double of a number that is kept as its text beside it (`plan.exact_numbers`). None is infinite in a document."""
+    number = text.try_cast("double")
+    too_large = F.raise_error(F.lit("a number is out of range")).cast("double")
+    return F.when(F.abs(number) == F.lit(float("inf")), too_large).otherwise(number)
 
 
 def _field(column: Column, have: Record, want: Field) -> Column:

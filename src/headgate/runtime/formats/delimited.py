@@ -88,7 +88,9 @@ def _text(column: Column, type_: t.Type) -> Column:
         case t.TimestampTz():
             return F.concat(F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
         case t.Bytes():
-            return F.base64(column)
+            return F.replace(F.base64(column), F.lit("\r\n"))  # Spark breaks lines after 76 characters
+        case t.Uuid():
+            return F.lower(column)
         case _:
             return column.cast("string")
 

@@ -1,8 +1,9 @@
-"""Rows -> records of a given schema, in Arrow batches in Python workers (`given/`)."""
+"""Rows -> records by the writers of INSERT, in Arrow batches in Python workers (`given/`): of given schemas, and keys whose bytes
+depend on the version of Java."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.formats.frame import framed
 from headgate.runtime.formats.given.values import Unwritable
-from headgate.runtime.formats.given.writer import BodyWriter, body_writer, protobuf_writer
+from headgate.runtime.formats.given.writer import protobuf_writer, side_body
 from headgate.runtime.formats.protobuf_files import compiled
 
 RESULT = "struct<body: binary, path: string, reason: string>"
@@ -21,7 +22,7 @@ _ARROW = pa.struct([("body", pa.binary()), ("path", pa.string()), ("reason", pa.
 
 
 class GivenWriter:
-    """Encodes columns as one side of a record of a given schema. Used by one thread at a time."""
+    """Encodes columns as one side of a record. Used by one thread at a time."""
 
     def __init__(self, side: RecordEncoding) -> None:
         self._side = side
@@ -40,8 +41,8 @@ class GivenWriter:
         return F.when(encoded["body"].isNull(), found)
 
     def encode(self, row: Mapping[str, Column]) -> Column:
-        assert self._side.schema_id is not None
-        return framed(self._side.schema_id, self._encoded(row)["body"])
+        body = self._encoded(row)["body"]
+        return body if self._side.schema_id is None else framed(self._side.schema_id, body)
 
     def _encoded(self, row: Mapping[str, Column]) -> Column:
         """The same column for the same row: Spark then computes it once, however often it is used."""
@@ -61,23 +62,24 @@ class GivenWriter:
     def _descriptors(self) -> bytes:
         """Compiled here, so that no worker runs protoc."""
         written = self._side.written
-        assert written is not None
-        return compiled(written) if self._side.encoding == "PROTOBUF" else b""
+        return compiled(written) if written is not None and self._side.encoding == "PROTOBUF" else b""
 
 
 @lru_cache(maxsize=64)
-def batch_writer(side: RecordEncoding, descriptors: bytes) -> BodyWriter:
+def batch_writer(side: RecordEncoding, descriptors: bytes) -> Callable[[Any], bytes]:
     if side.encoding == "PROTOBUF":
-        return protobuf_writer(descriptors, side.record, side.message)
-    return body_writer(side)
+        return protobuf_writer(descriptors, side.record, side.message).encode
+    return side_body(side)
 
 
-def encoded_batch(writer: BodyWriter, names: tuple[str, ...], whole: bool, columns: tuple[pa.Array, ...]) -> pa.Array:
+def encoded_batch(
+    write: Callable[[Any], bytes], names: tuple[str, ...], whole: bool, columns: tuple[pa.Array, ...]
+) -> pa.Array:
     """The body of each row, or the path and the reason of one that cannot be written."""
     bodies: list[dict[str, Any]] = []
     for values in zip(*[_python_values(column) for column in columns], strict=True):
         try:
-            body = writer.encode(values[0] if whole else dict(zip(names, values, strict=True)))
+            body = write(values[0] if whole else dict(zip(names, values, strict=True)))
             bodies.append({"body": body, "path": None, "reason": None})
         except Unwritable as wrong:
             bodies.append({"body": None, "path": wrong.path, "reason": wrong.reason})

@@ -29,9 +29,12 @@ from headgate.schema.types import (
     Timestamp,
     TimestampTz,
     Type,
+    Uuid,
 )
 
 _NULL = "null"
+MOST_PARTS = 50
+"""Of one object, each of which is a call of Spark's writer. Keys have fewer: INSERT writes the same keys, in the order of the fields."""
 
 Style: TypeAlias = Literal["json", "null", "left out"]
 """What Spark must be told for a value, or that it cannot write it: values of one style are written together."""
@@ -83,9 +86,12 @@ def json_of(record: Column) -> Column:
 def _members(
     fields: Sequence[tuple[Field, Column]], styles: Sequence[frozenset[Style]], left_out: AbstractSet[str], path: str
 ) -> Iterator[Column]:
-    """The members of an object: fields of one style together, others one by one. NULL where there are none."""
-    parts = sorted(zip(styles, fields, strict=True), key=lambda part: "left out" in part[0])
-    for (alone, without_nulls), group in groupby(parts, lambda part: (_needs_parts(part[0]), "left out" in part[0])):
+    """The members of an object: fields of one style together, others one by one. NULL where there are none. They come in the
+    order of the fields, unless that makes too many parts."""
+    parts, style = list(zip(styles, fields, strict=True)), lambda part: (_needs_parts(part[0]), "left out" in part[0])
+    if sum(1 for _ in groupby(parts, style)) > MOST_PARTS:
+        parts.sort(key=lambda part: "left out" in part[0])
+    for (alone, without_nulls), group in groupby(parts, style):
         members = [member for _, member in group]
         if not alone:
             named = [(field.name, column, field.type) for field, column in members]
@@ -147,6 +153,8 @@ def _ready(column: Column, type_: Type) -> Column:
             return F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
         case TimestampTz():
             return F.concat(F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
+        case Uuid():
+            return F.lower(column)
         case Array() if _needs(type_.element):
             return F.transform(column, lambda item: _ready(item, type_.element))
         case Map() if _needs(type_.value):
@@ -163,7 +171,7 @@ def _field(column: Column, field: Field) -> Column:
 
 def _needs(type_: Type) -> bool:
     match type_:
-        case Decimal() | Time() | Timestamp() | TimestampTz():
+        case Decimal() | Time() | Timestamp() | TimestampTz() | Uuid():
             return True
         case Array():
             return _needs(type_.element)

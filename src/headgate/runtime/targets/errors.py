@@ -1,8 +1,114 @@
-"""What can go wrong with the table of a materialization (RUN-05xx), and with its index (RUN-06xx)."""
+"""What can go wrong with the topic of a sink (RUN-014x), the table of a materialization (RUN-05xx), and its index (RUN-06xx)."""
 
 from __future__ import annotations
 
 from headgate.runtime.errors import RowUnfit, RunError
+
+
+class TargetTopicReplaced(RunError, code="RUN-0140"):
+    """The topic of a sink that delivers exactly once was deleted and created again under the same name."""
+
+    topic: str
+    sink: str
+    MESSAGE = 'topic "{topic}", which sink "{sink}" writes to, was deleted and created again'
+    DETAIL = "What the sink had written is gone. To continue would deliver only the rows that come from now on."
+    HINT = "Drop sink {sink} and create it again: it then writes everything again."
+
+
+class ProgressLost(RunError, code="RUN-0141"):
+    """A target that keeps the progress of its task has lost it. How much of the last batch it has is not known."""
+
+    task: str
+    MESSAGE = "the target of {task} has lost the progress of the task"
+    DETAIL = "Nobody knows whether it has the last batch, so continuing could write rows twice."
+    HINT = "Restore the topic whose name begins with headgate-progress, or drop the sink and create it again."
+
+
+class TransactionsNotAllowed(RunError, code="RUN-0142"):
+    """The broker does not allow the login of a connection to write in transactions."""
+
+    sink: str
+    transactional_id: str
+    progress: str
+    reason: str
+    MESSAGE = 'the broker does not let sink "{sink}" write in transactions'
+    DETAIL = "{reason}"
+    HINT = (
+        'Allow the login WRITE and DESCRIBE on transactional id "{transactional_id}", WRITE on the topic of the sink, and '
+        'CREATE, ALTER, READ, WRITE and DESCRIBE on topic "{progress}". Then write ALTER SINK {sink} RESUME.'
+    )
+
+
+class TransactionTimeoutRefused(RunError, code="RUN-0143"):
+    """The broker allows only transactions that are shorter than those of a sink that delivers exactly once."""
+
+    sink: str
+    milliseconds: int
+    MESSAGE = 'the broker does not allow sink "{sink}" transactions of {milliseconds} ms'
+    HINT = "Raise transaction.max.timeout.ms of the brokers to {milliseconds}, then write ALTER SINK {sink} RESUME."
+
+
+class TransactionFailed(RunError, code="RUN-0144"):
+    """The transactions of a batch were aborted again and again. Nothing of them is visible, and the batch is tried again."""
+
+    retryable = True
+    sink: str
+    reason: str
+    MESSAGE = 'could not commit a transaction of sink "{sink}"'
+    DETAIL = "{reason}"
+    HINT = "Read the detail, which is the broker's own text, and the broker's log. The sink tries again by itself."
+
+
+class ProgressHidden(RunError, code="RUN-0145"):
+    """A transaction that another writer left open hides the end of a sink's progress. The broker ends it after a while."""
+
+    retryable = True
+    sink: str
+    topic: str
+    partition: int
+    MESSAGE = 'could not read the progress of sink "{sink}" (topic "{topic}" partition {partition})'
+    DETAIL = "A transaction is open there. Nothing was written meanwhile."
+    HINT = "The broker aborts such a transaction after at most a minute or so, and the sink tries again by itself."
+
+
+class OutputTooLarge(RunError, code="RUN-0146"):
+    """A batch of a sink that delivers exactly once has more output than fits the engine's memory. Smaller ones are tried."""
+
+    retryable = True
+    sink: str
+    MESSAGE = 'a batch of sink "{sink}" has too many rows to write in one transaction'
+    HINT = "The sink tries smaller batches by itself. If this repeats, the view makes very much of a single record."
+
+    def indivisible(self) -> OutputIndivisible:
+        """The error of a batch that cannot be smaller."""
+        return OutputIndivisible(self.sink)
+
+
+class RecordTimeRefused(RunError, code="RUN-0147"):
+    """The broker does not take the time of a record: it is further from the present than the settings of the topic allow."""
+
+    topic: str
+    sink: str
+    MESSAGE = 'topic "{topic}" does not take the time of a record of "{sink}"'
+    DETAIL = (
+        "The settings message.timestamp.after.max.ms and message.timestamp.before.max.ms of the topic say how far from the present "
+        "a time may be. A compacted topic also refuses records without a key. Nothing of the batch is visible."
+    )
+    HINT = "Raise these settings of the topic, then write ALTER STREAM (or TABLE) {sink} RESUME."
+
+
+class OutputIndivisible(RunError, code="RUN-0148"):
+    """A sink that delivers exactly once has more output than fits the engine's memory, and no smaller batch is possible."""
+
+    sink: str
+    MESSAGE = 'the rows of sink "{sink}" are too many to write in one transaction, and no smaller batch is possible'
+    DETAIL = (
+        "They come from one record, from a batch of a materialized view, or from the keys of a query that was replaced."
+    )
+    HINT = (
+        "Raise spark.driver.maxResultSize in the table [spark.settings] of headgate.toml, or drop the sink and create it with "
+        "DELIVERY = 'at least once'."
+    )
 
 
 class TableForeign(RunError, code="RUN-0501"):
@@ -126,7 +232,7 @@ class RowRefused(RowUnfit, code="RUN-0510"):
 
 
 class TableLocked(RunError, code="RUN-0511"):
-    """Another session holds a lock on the table, and did not give it up in time.
+    """Another session holds a lock on the table and did not give it up in time, or each waited for the other.
 
     Cure: End the transaction that holds the lock. The task tries again by itself.
     """

@@ -6,7 +6,7 @@ has handed to its producer expires before another engine may begin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Literal
 
@@ -22,9 +22,12 @@ from headgate.runtime.failures import record_is_too_large
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
 from headgate.runtime.sink_records import SinkRecords
 from headgate.runtime.source import READER
+from headgate.schema.names import internal_name
 from headgate.schema.render import spark_identifier
 
 BAD_ROW = "headgate cannot encode a row"  # the error by which such a row fails a job under HALT
+VALUE, HEADERS = internal_name("value"), internal_name("headers")
+TIME, ACCEPTED = internal_name("time"), internal_name("accepted")
 SINGLE_WORKER_ROWS = 10_000  # a batch of at most so many records is sorted by one worker, without a second stage
 
 # RUNTIME: linger.ms and batch.size alone bring 205 to 283 thousand records a second.
@@ -130,7 +133,21 @@ class KafkaTarget:
             value = F.when(present, value)
             headers = None if headers is None else F.when(present, headers)
         found = [F.lit(self.sink.topic).alias("topic"), self.columns.key.alias("key"), value.alias("value")]
-        return [*found, *self._partition(), *([] if headers is None else [headers.alias("headers")])]
+        return [
+            *found,
+            *self._partition(),
+            *([] if headers is None else [headers.alias("headers")]),
+            *self._time(present),
+        ]
+
+    def _time(self, present: Column | None = None) -> list[Column]:
+        """The time of a record; NULL for a deletion whose time is not in its key. Spark's writer does not know this column."""
+        columns = self.columns
+        if columns.time is None:
+            return []
+        assert self.atomic, "Spark's writer cannot set the time of a record"
+        time = columns.time.column()
+        return [(time if present is None or columns.time_of_key else F.when(present, time)).alias("timestamp")]
 
     def _partition(self) -> list[Column]:
         if self.sink.partition_by is not None and not self._partitions:
@@ -142,23 +159,26 @@ class KafkaTarget:
         join, because behind it every column could be NULL. A row that cannot be encoded is no deletion: its key is left
         out."""
         names, columns = [spark_identifier(name) for name in key], self.columns
-        same = [f"hg_key_{index}" for index in range(len(names))]
+        same = [internal_name(f"key_{index}") for index in range(len(names))]
         own = [F.col(name).alias(alias) for name, alias in zip(names, same, strict=True)]
         accepts = columns.accepts_key & columns.accepts_value
         encoded = self._checked(rows, accepts).select(
             *own,
-            F.when(accepts, columns.value).alias("hg_value"),
-            (F.lit(None) if columns.headers is None else F.when(accepts, columns.headers)).alias("hg_headers"),
-            accepts.alias("hg_accepted"),
+            F.when(accepts, columns.value).alias(VALUE),
+            (F.lit(None) if columns.headers is None else F.when(accepts, columns.headers)).alias(HEADERS),
+            (F.lit(None) if columns.time is None else F.when(accepts, columns.time.column())).alias(TIME),
+            accepts.alias(ACCEPTED),
         )
         every = changed.select(*[F.col(name) for name in names])
         on = [F.col(name).eqNullSafe(F.col(alias)) for name, alias in zip(names, same, strict=True)]
         joined = every.join(encoded, reduce(Column.__and__, on), "left")
-        kept = joined.where(F.coalesce(F.col("hg_accepted"), columns.accepts_key))
+        kept = joined.where(F.coalesce(F.col(ACCEPTED), columns.accepts_key))
         topic, key_bytes = F.lit(self.sink.topic).alias("topic"), columns.key.alias("key")
-        headers = [] if columns.headers is None else [F.col("hg_headers").alias("headers")]
+        headers = [] if columns.headers is None else [F.col(HEADERS).alias("headers")]
+        if columns.time is not None:
+            headers += self._time() if columns.time_of_key else [F.col(TIME).alias("timestamp")]
         return columns.partitioned(kept).select(
-            topic, key_bytes, F.col("hg_value").alias("value"), *self._partition(), *headers
+            topic, key_bytes, F.col(VALUE).alias("value"), *self._partition(), *headers
         )
 
     def _checked(self, rows: DataFrame, accepts: Column) -> DataFrame:
@@ -181,20 +201,30 @@ class KafkaTarget:
         return {**self.cluster.spark(), **WRITER, **codec}
 
     def contents(self, session: SparkSession) -> Upsert:
-        """The last value of every key, as bytes, and its partition. Keys that were deleted are not in it."""
+        """The last value of every key, as bytes, with its headers if the sink writes some, and its partition. Keys that were
+        deleted are not in it."""
+        values = ["value", *([] if self.sink.headers is None else ["headers"])]
         reader = session.read.format("kafka").options(**self.cluster.spark(), **READER)
-        records = reader.option("subscribe", self.sink.topic).load().where("key IS NOT NULL")
-        order = F.struct("timestamp", "partition", "offset")
-        last = records.groupBy("key").agg(
-            F.max_by("value", order).alias("value"), F.max_by("partition", order).alias("partition")
-        )
-        return Upsert(last.where("value IS NOT NULL"), ("key",))
+        reader = reader.option("includeHeaders", str("headers" in values).lower())
+        return Upsert(last_of_keys(reader.option("subscribe", self.sink.topic).load(), values), ("key",))
 
     def explain(self, error: BaseException) -> BaseException:
         return RecordTooLarge(self.sink.topic, self.sink.name) if record_is_too_large(error) else error
 
     def close(self) -> None:
         """Producers belong to Spark."""
+
+
+def last_of_keys(records: DataFrame, values: Sequence[str]) -> DataFrame:
+    """The last record of every key that is not deleted: key, partition and some values. Offsets order within a partition, and
+    times only between partitions: the clock of a producer may go back, or be another machine's."""
+    last = F.max_by(F.struct("timestamp", *values), "offset").alias("last")
+    of_partition = records.where("key IS NOT NULL").groupBy("key", "partition").agg(last)
+    order = F.struct(F.col("last.timestamp"), F.col("partition"))
+    found = of_partition.groupBy("key").agg(
+        F.max_by("last", order).alias("last"), F.max_by("partition", order).alias("partition")
+    )
+    return found.select("key", "partition", *[f"last.{name}" for name in values]).where("value IS NOT NULL")
 
 
 def compute_before_write(records: DataFrame, most: int, *, in_one_part: bool = False) -> DataFrame:

@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from headgate.catalog.positions import Positions, dump_positions, load_positions
 from headgate.catalog.tasks import Ledger, ProgressSlot
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
-from headgate.runtime.errors import ProgressHidden
+from headgate.runtime.targets.errors import ProgressHidden
 
 FIRST_PARTITIONS = 8  # of a new progress topic; it is doubled when it has too few
 READ_TIMEOUT = 90.0  # seconds; a broker aborts an open transaction after 60, and looks every ten

@@ -29,18 +29,18 @@ from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.crash_points import crash_point, is_armed
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import SinkDefinition
-from headgate.runtime.errors import (
-    Fenced,
+from headgate.runtime.errors import Fenced, RecordTooLarge
+from headgate.runtime.failures import result_is_too_large
+from headgate.runtime.ports import Batch, Ledger, Limit, Written
+from headgate.runtime.targets.errors import (
     OutputTooLarge,
     ProgressLost,
-    RecordTooLarge,
+    RecordTimeRefused,
     TargetTopicReplaced,
     TransactionFailed,
     TransactionsNotAllowed,
     TransactionTimeoutRefused,
 )
-from headgate.runtime.failures import result_is_too_large
-from headgate.runtime.ports import Batch, Ledger, Limit, Written
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.targets.kafka_progress import ProgressRecord, ProgressTopic, dump_record
 from headgate.runtime.targets.transactional_producer import (
@@ -57,6 +57,7 @@ FRAME_BYTES = 512  # more than what the protocol adds to them
 TRIES = 4  # of a transaction that was aborted or whose outcome was unknown
 PAUSE = 0.2  # seconds before the next try, and more before each further one
 
+_MORE = ("partition", "headers", "timestamp")  # columns that some sinks have
 _NOT_ALLOWED = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -191,7 +192,7 @@ class KafkaTransactions(KafkaTarget):
 
     def _collected(self, records: DataFrame) -> pa.Table:
         """All records, computed and encoded by Spark."""
-        columns = [name for name in ("key", "value", "partition", "headers") if name in records.columns]
+        columns = [name for name in ("key", "value", *_MORE) if name in records.columns]
         return records.select(*columns).toArrow()
 
     def _measure(self, rows: pa.Table | None, read: int) -> None:
@@ -257,6 +258,8 @@ class KafkaTransactions(KafkaTarget):
         sink, code = self.sink, error.code()
         if code in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE):
             return RecordTooLarge(sink.topic, sink.name)
+        if code == KafkaError.INVALID_TIMESTAMP or (code == KafkaError.INVALID_RECORD and sink.time is not None):
+            return RecordTimeRefused(sink.topic, sink.name)
         if code in _NOT_ALLOWED:
             return TransactionsNotAllowed(sink.name, self._transactional_id, self._progress.name, f"{error.str()}.")
         if code == KafkaError.INVALID_TRANSACTION_TIMEOUT:
@@ -291,26 +294,27 @@ class KafkaTransactions(KafkaTarget):
 
 def produce_piece(producer: Producer, topic: str, piece: pa.RecordBatch) -> None:
     """Hand records to the producer. The columns are those that Spark's own writer takes: `key` and `value`, and if they are
-    there, `partition` (NULL: by the key) and `headers` (a list of structs of key and value)."""
+    there, `partition` (NULL: by the key) and `headers` (a list of structs of key and value). `timestamp`, which Spark's does not
+    take, is in milliseconds since 1970 (NULL: the present time)."""
     keys, values = piece.column("key").to_pylist(), piece.column("value").to_pylist()
     names = piece.schema.names
-    if "partition" not in names and "headers" not in names:
+    if not any(name in names for name in _MORE):
         for key, value in zip(keys, values, strict=True):
             _produce(producer, topic, value, key)
         return
     nothing = [None] * piece.num_rows
-    partitions = piece.column("partition").to_pylist() if "partition" in names else nothing
-    headers = piece.column("headers").to_pylist() if "headers" in names else nothing
-    for key, value, partition, pairs in zip(keys, values, partitions, headers, strict=True):
-        with_headers = [(pair["key"], pair["value"]) for pair in pairs or ()]
-        _produce(producer, topic, value, key, -1 if partition is None else partition, headers=with_headers)
+    more = [piece.column(name).to_pylist() if name in names else nothing for name in _MORE]
+    for key, value, partition, pairs, milliseconds in zip(keys, values, *more, strict=True):
+        options: dict[str, Any] = {} if milliseconds is None else {"timestamp": milliseconds}
+        options["headers"] = [(pair["key"], pair["value"]) for pair in pairs or ()]
+        _produce(producer, topic, value, key, -1 if partition is None else partition, **options)
 
 
-def _produce(producer: Producer, *record: Any, **headers: Any) -> None:
+def _produce(producer: Producer, *record: Any, **options: Any) -> None:
     """Produce a record, and wait for room if the producer's buffer is full."""
     while True:
         try:
-            producer.produce(*record, **headers)
+            producer.produce(*record, **options)
             return
         except BufferError:
             producer.poll(0.05)

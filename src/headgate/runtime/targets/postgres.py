@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Literal
 
 import psycopg
@@ -54,6 +55,9 @@ _CHANGED = (
     psycopg.errors.DatatypeMismatch,
     psycopg.errors.InvalidColumnReference,
 )
+
+# What a statement raises because of other transactions. It may succeed the next time.
+_BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 
 
 class PostgresTarget:
@@ -189,9 +193,12 @@ class PostgresTarget:
         batch: Batch,
         before_commit: Callable[[], None],
         prepare: Callable[[Merge], None] = lambda _: None,
+        *,
+        known: DataFrame | None = None,
     ) -> Written:
-        """Write staged frames as one batch. ``prepare`` is given the merge in its transaction, before any row is written."""
-        collected = self._collected(parts)
+        """Write staged frames as one batch. ``prepare`` is given the merge in its transaction, before any row is written. ``known`` are
+        keys of the whole relation, which are staged piece by piece: nobody knows how many there are."""
+        collected = chain(self._collected(parts), () if known is None else self._pieces(known))
         crash_point("after_collect", batch.task, batch.number)
         with self._writing(batch.epoch) as connection:
             if not self._follows(connection, batch):
@@ -262,6 +269,7 @@ class PostgresTarget:
         try:
             with self._failures(), connection.transaction():
                 connection.execute("SET LOCAL synchronous_commit = on")
+                connection.execute("SET CONSTRAINTS ALL IMMEDIATE")  # at the commit, no row could be set aside any more
                 self._hold_table(connection)
                 yield connection
         except HeadgateError as error:
@@ -293,7 +301,7 @@ class PostgresTarget:
     def _failures(self) -> Iterator[None]:
         try:
             yield
-        except psycopg.errors.LockNotAvailable as error:
+        except _BUSY as error:
             raise TableLocked(str(self.table.table)) from error
         except _CHANGED as error:
             raise TableChanged(str(self.table.table), condition(error)) from error

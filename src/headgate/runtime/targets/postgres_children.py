@@ -85,8 +85,8 @@ class ChildRows:
 
     def _value(self, one: ChildColumn) -> sql.Composable:
         type_, final = one.column.field.type, one.column.postgres
-        if self._columns.get(one.column.name) == "numeric" and final == "double precision":
-            final = "numeric"  # it was widened so; a cast to double would keep 15 digits
+        if self._columns.get(one.column.name) == "numeric" and final in ("double precision", "real"):
+            final = "numeric"  # it was widened so; a cast to double would keep 15 digits, and one to real 6
         if isinstance(type_, t.Array) and final.endswith("[]"):
             return _array(one.path, type_.element, final)
         if final == "jsonb":

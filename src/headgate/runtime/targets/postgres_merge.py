@@ -22,10 +22,7 @@ from headgate.runtime.targets.postgres_columns import identifier
 from headgate.runtime.targets.table_rows import BAD, CHANGED, DELETE, HASH, OP, ROW, WRITE, StagedColumn, TableRows
 from headgate.schema.names import ROOT, field_path
 
-MOST_REFUSED = (
-    1_000  # rows that one batch looks for one by one; each takes about twice the logarithm of the batch's rows
-)
-
+_LOOSELY_EQUAL = ("real", "double precision", "jsonb")
 _VALUE_CLASSES = ("22", "23")  # of SQLSTATEs: data exceptions and violated constraints
 
 
@@ -251,9 +248,12 @@ class Merge:
             self.refused.append(Refused(hash_, field_path(ROOT, _shown(one)), one.column.postgres, reason))
 
     def _bisect(self, low: int, high: int) -> None:
-        """Find the rows of a range that fail, by inserting halves of it and taking them back."""
+        """Find the rows of a range that fail, by inserting halves of it and taking them back. A row that fails takes about twice the
+        logarithm of the number of rows, so that each must be found without reading all of them."""
+        self._connection.execute(sql.SQL("CREATE INDEX ON {} ({})").format(STAGE, sql.Identifier(ROW)))
+        self._connection.execute(sql.SQL("ANALYZE {}").format(STAGE))
         waiting = [(low, high)]
-        while waiting and len(self.refused) <= MOST_REFUSED:
+        while waiting:
             start, end = waiting.pop()
             error = self._failure(start, end)
             if error is None:
@@ -309,7 +309,9 @@ def _told(error: psycopg.Error, staged: Sequence[StagedColumn]) -> tuple[str, st
 
 
 def _differs(one: StagedColumn) -> sql.Composable:
-    """Whether the value changes. Some native types have no equality, so they are compared as text."""
-    cast = sql.SQL("::text" if one.column.field.native is not None else "")
+    """Whether the value changes. Some native types have no equality, so they are compared as text; so are types in which values that are
+    written differently are equal, as 0.0 and -0.0, or 1.10 and 1.1 in json."""
+    by_text = one.column.field.native is not None or one.column.postgres.removesuffix("[]") in _LOOSELY_EQUAL
+    cast = sql.SQL("::text" if by_text else "")
     name = sql.Identifier(one.name)
     return sql.SQL("hg.{0}{1} IS DISTINCT FROM excluded.{0}{1}").format(name, cast)

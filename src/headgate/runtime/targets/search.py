@@ -20,23 +20,22 @@ from headgate.connectors.elasticsearch import SearchClient
 from headgate.crash_points import crash_point, is_armed
 from headgate.plan.definitions import AT, DefinitionName
 from headgate.plan.target_definitions import Fields, IndexDefinition, TargetField
-from headgate.runtime.errors import OutputTooLarge
 from headgate.runtime.failures import result_is_too_large
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Limit, Upsert, Written
 from headgate.runtime.target_rows import pieces
-from headgate.runtime.targets.errors import FieldsIncompatible, IndexTaken, RowRefused
+from headgate.runtime.targets.errors import FieldsIncompatible, IndexTaken, OutputTooLarge, RowRefused
 from headgate.runtime.targets.kafka import BAD_ROW
 from headgate.runtime.targets.search_bulk import BulkWriter, Conflict, Item, RefusedItem, delete_lines, index_lines
 from headgate.runtime.targets.search_documents import DOCUMENT, ID, LONGEST_ID, PROBLEM, IndexDocuments
 from headgate.runtime.targets.search_index import SearchIndex, release_index
-from headgate.schema.names import ROOT, field_path
+from headgate.schema.names import ROOT, field_path, internal_name
 from headgate.schema.values import dumps
 
 MOST_BYTES = 64 << 20  # of a batch: its documents are in the driver's memory while they are sent
 PIECES_OF = 100_000  # rows of a piece, if nobody knows how large a batch is
 PIECE_ROWS = 10_000  # rows that are Python objects at one time
 
-POSITION = "hg_position"
+POSITION = internal_name("position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +272,7 @@ class SearchTarget:
     def contents(self, session: SparkSession) -> Upsert:
         """The `_id` and the JSON text of every document."""
         hits = [(hit.id, dumps(dict(hit.source))) for hit in self._client.documents(self.index.refreshed())]
-        return Upsert(session.createDataFrame(hits, f"{ID} string, {DOCUMENT} string"), (ID,))
+        return Upsert(session.createDataFrame(hits, f"`{ID}` string, `{DOCUMENT}` string"), (ID,))
 
     def ids(self, session: SparkSession) -> DataFrame:
         """The `_id` of every document, which the driver holds."""

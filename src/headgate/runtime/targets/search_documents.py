@@ -13,11 +13,12 @@ from headgate.plan.target_definitions import Fields, IndexDefinition, TargetFiel
 from headgate.runtime.formats.json_text import json_object, json_text
 from headgate.runtime.formats.write_checks import Place, Problem, field_checks, json_rule
 from headgate.runtime.target_rows import FieldColumns, Leaf, leaves_of, value_at
-from headgate.schema.names import ROOT, field_path
+from headgate.schema.formats.spark import to_spark
+from headgate.schema.names import ROOT, field_path, internal_name
 from headgate.schema.render import print_type, spark_identifier
-from headgate.schema.types import Date, Enum, Field, Json, Text, Timestamp, TimestampTz, Type, Uuid, plain
+from headgate.schema.types import Date, Double, Enum, Field, Json, Real, Text, Timestamp, TimestampTz, Type, Uuid, plain
 
-ID, DOCUMENT, PROBLEM = "hg_id", "hg_document", "hg_problem"
+ID, DOCUMENT, PROBLEM = internal_name("id"), internal_name("document"), internal_name("problem")
 LONGEST_ID = 512  # bytes; one longer `_id` fails the whole bulk
 TOO_LONG = f"the _id of the document would be longer than {LONGEST_ID} bytes"
 NOT_AN_OBJECT = "an index holds json only if it is an object"
@@ -123,7 +124,7 @@ def key_columns(definition: IndexDefinition) -> list[tuple[str, Type]]:
 def document_id(key: Sequence[tuple[str, Type]]) -> Column:
     """The text of one key column, or the JSON array of several. An index has no empty `_id`, so an empty text, and NULL, are JSON
     arrays too; and so is a text that could be taken for one."""
-    parts = [(F.col(spark_identifier(name)), type_) for name, type_ in key]
+    parts = [(_key_column(name, type_), type_) for name, type_ in key]
     texts = [F.coalesce(json_text(column, type_), F.lit("null")) for column, type_ in parts]
     array = F.concat(F.lit("["), F.concat_ws(",", *texts), F.lit("]"))
     if len(parts) != 1:
@@ -131,6 +132,12 @@ def document_id(key: Sequence[tuple[str, Type]]) -> Column:
     [(column, type_)] = parts
     text = column if isinstance(type_, Text | Enum | Uuid) else _unquoted(json_text(column, type_))
     return F.when(column.isNull() | (text == "") | text.startswith("["), array).otherwise(text)
+
+
+def _key_column(name: str, type_: Type) -> Column:
+    """The key 0.0 is the key -0.0."""
+    column = F.col(spark_identifier(name))
+    return column + F.lit(0.0).cast(to_spark(type_)) if isinstance(type_, Real | Double) else column
 
 
 def _unquoted(text: Column) -> Column:

@@ -20,14 +20,14 @@ from headgate.plan.native_types import text_form
 from headgate.plan.target_definitions import NESTED, TableColumn, TableDefinition, TargetField
 from headgate.runtime.checked_casts import RANGE, checked_cast
 from headgate.runtime.formats.json_text import json_object
-from headgate.runtime.target_rows import FieldColumns, Leaf, finite_problems, value_at
+from headgate.runtime.target_rows import FieldColumns, Leaf, document_problems, value_at
 from headgate.schema import types as t
 from headgate.schema.formats.postgres import to_postgres
-from headgate.schema.names import ROOT, field_path
+from headgate.schema.names import ROOT, field_path, internal_name
 from headgate.schema.render import print_type, spark_identifier
 from headgate.schema.types import Array, plain
 
-OP, HASH, ROW = "hg_op", "hg_hash", "hg_row"
+OP, HASH, ROW = internal_name("op"), internal_name("hash"), internal_name("row")
 WRITE, DELETE, BAD, NOTHING, CHANGED = range(5)
 """What a staged row means: write it, delete its key, leave it out because it does not fit, ignore it, or delete its key unless it is
 among the others."""
@@ -40,6 +40,7 @@ _STAGED: dict[type, str] = {
 # pgpq has the wrong type number for lists of timestamptz, and no lists of some others.
 _DIRECT_ELEMENTS = (t.Boolean, t.Integer, t.Bigint, t.Real, t.Double, t.Text, t.Enum)
 NOT_ISO = "it is not written as its type in the table needs it"
+_FLOATS = ("double precision", "real")
 _FIRST_DAY = "-4713-11-24"  # there is a year 0
 _LAST_DAY = 2_145_042_905  # days from 1970
 # An explicit cast to these cuts what is too long; an assignment refuses it.
@@ -67,7 +68,7 @@ class StagedColumn:
         staging table."""
         name = sql.Identifier(stage, self.name)
         final = self.column.postgres
-        if held == "numeric" and final == "double precision":  # it was widened so; a cast would keep 15 digits
+        if held == "numeric" and final in _FLOATS:  # it was widened so; a cast would keep 15 digits, or 6
             return sql.SQL("{}::text::numeric").format(name)
         if not self.type.startswith("text") or final == self.type or final.lower().startswith(_ASSIGNED):
             return name
@@ -148,7 +149,7 @@ def _inside_records(columns: Sequence[StagedColumn], leaves: Iterator[tuple[Leaf
             if not one.column.field.fields:
                 continue
             if not one.name.startswith(NESTED):
-                yield from finite_problems(value, leaf.field.type, leaf.place.tokens)
+                yield from document_problems(value, leaf.field.type, leaf.place.tokens)
             elif form := text_form(leaf.field):
                 fits = _has_form(value, form, is_list=isinstance(leaf.field.type, Array))
                 yield _problem(fits, leaf.field, str(leaf.field.native), NOT_ISO)

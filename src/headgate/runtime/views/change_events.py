@@ -11,7 +11,10 @@ from pyspark.sql import Column, DataFrame, functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from headgate.plan.definitions import OLD, PRESENT
+from headgate.schema.names import internal_name
 from headgate.schema.render import spark_identifier
+
+NEW, SIGN = internal_name("new"), internal_name("sign")
 
 
 def change_events(came: DataFrame, went: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -24,23 +27,23 @@ def change_events(came: DataFrame, went: DataFrame, key: Sequence[str]) -> DataF
         return added.unionAll(
             went.withColumns({OLD: _row(went), PRESENT: F.lit(False)}).select(*map(_name, added.columns))
         )
-    new, old = (frame.select(_row(frame).alias(name)) for frame, name in ((came, "hg_new"), (went, OLD)))
-    same = [F.col("hg_new").getField(name).eqNullSafe(F.col(OLD).getField(name)) for name in key]
+    new, old = (frame.select(_row(frame).alias(name)) for frame, name in ((came, NEW), (went, OLD)))
+    same = [F.col(NEW).getField(name).eqNullSafe(F.col(OLD).getField(name)) for name in key]
     pairs = new.join(old, reduce(Column.__and__, same), "full")
-    if not _has_map(new.schema["hg_new"].dataType):
-        pairs = pairs.where(~F.col("hg_new").eqNullSafe(F.col(OLD)))
-    now = F.coalesce("hg_new", OLD)
+    if not _has_map(new.schema[NEW].dataType):
+        pairs = pairs.where(~F.col(NEW).eqNullSafe(F.col(OLD)))
+    now = F.coalesce(NEW, OLD)
     columns = [now.getField(name).alias(name) for name in came.columns]
-    return pairs.select(*columns, F.col(OLD), F.col("hg_new").isNotNull().alias(PRESENT))
+    return pairs.select(*columns, F.col(OLD), F.col(NEW).isNotNull().alias(PRESENT))
 
 
 def signed_rows(came: DataFrame, went: DataFrame, now: datetime) -> DataFrame:
     """The rows that came and went, with the time and how often each came more than it went."""
-    signed = came.withColumn("hg_diff", F.lit(1)).unionAll(went.withColumn("hg_diff", F.lit(-1)))
+    signed = came.withColumn(SIGN, F.lit(1)).unionAll(went.withColumn(SIGN, F.lit(-1)))
     names = [_name(name) for name in came.columns]
     if not _has_map(came.schema):
-        signed = signed.groupBy(*names).agg(F.sum("hg_diff").alias("hg_diff")).where("hg_diff <> 0")
-    return signed.select(F.lit(now).alias("hg_time"), F.col("hg_diff").cast("bigint").alias("hg_diff"), *names)
+        signed = signed.groupBy(*names).agg(F.sum(SIGN).alias(SIGN)).where(F.col(SIGN) != 0)
+    return signed.select(F.lit(now).alias("hg_time"), F.col(SIGN).cast("bigint").alias("hg_diff"), *names)
 
 
 def _row(frame: DataFrame) -> Column:

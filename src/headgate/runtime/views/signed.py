@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, functions as F
 
+from headgate.schema.names import WEIGHT as WEIGHT
 from headgate.schema.render import spark_identifier
-
-WEIGHT = "hg_weight"
 
 
 def each_once(signed: DataFrame) -> DataFrame:

@@ -33,7 +33,8 @@ from headgate.schema.render import spark_identifier
 
 log = logging.getLogger(__name__)
 
-BATCH = "hg_batch"
+# Names in files. The planner refuses columns of views that begin like these (`plan.materialized_views`).
+BATCH, SIGNED = "hg_batch", "hg_weight"
 PRESENT = "hg_present"
 _SAFE = (
     string.ascii_letters + string.digits + "_!#$&*+-./:<>?@[]^|~"
@@ -125,7 +126,7 @@ class ViewStore:
         listed = ", ".join(f"{spark_identifier(self._physical[c.name])} {stored_type(c.type)}" for c in self.columns)
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
         session.sql(
-            f"CREATE TABLE IF NOT EXISTS {_table(self._log)} ({listed}, {WEIGHT} BIGINT, {BATCH} BIGINT) USING delta "
+            f"CREATE TABLE IF NOT EXISTS {_table(self._log)} ({listed}, {SIGNED} BIGINT, {BATCH} BIGINT) USING delta "
             f"TBLPROPERTIES ({properties})"
         )
 
@@ -237,19 +238,20 @@ class ViewStore:
                 # A wider type takes every value, and every stored time of the day is one. Rows of a query that was replaced
                 # may have another type altogether.
                 columns.append(F.col(spark_identifier(name)).try_cast(wanted).alias(column.name))
-        return table.select(*columns, WEIGHT, *more)
+        return table.select(*columns, F.col(SIGNED).alias(WEIGHT), *more)
 
     def _written(self, rows: DataFrame, *more: str) -> DataFrame:
         """Rows under the names that they have in files."""
         named = [_stored(column).alias(self._physical[column.name]) for column in self.columns]
-        return rows.select(*named, *(F.col(name).cast("bigint").alias(name) for name in (WEIGHT, *more)))
+        own = ((WEIGHT, SIGNED), *((name, name) for name in more))
+        return rows.select(*named, *(F.col(name).cast("bigint").alias(called) for name, called in own))
 
     def adapt(self, session: SparkSession, head: Head) -> None:
         """Give the log the columns and types that the view has now. The snapshot gets them with the next compaction. Readers
         of older versions are not disturbed."""
         table = _at(session, self._log, head.version)
         wanted = {self._physical[column.name]: _type(stored_type(column.type)) for column in self.columns}
-        there = {field.name: field.dataType for field in table.schema.fields if field.name not in (WEIGHT, BATCH)}
+        there = {field.name: field.dataType for field in table.schema.fields if field.name not in (SIGNED, BATCH)}
         if there == wanted:
             return
         log.info("the log of view %s gets other columns", self._task)
@@ -277,7 +279,7 @@ class ViewStore:
     def nothing_stored(self, session: SparkSession) -> DataFrame:
         """No rows, with the stored columns and the weight."""
         listed = ", ".join(f"CAST(NULL AS {c.type}) AS {spark_identifier(c.name)}" for c in self.columns)
-        return session.sql(f"SELECT {listed}, CAST(0 AS BIGINT) AS {WEIGHT} WHERE false")
+        return session.sql(f"SELECT {listed}, CAST(0 AS BIGINT) AS {spark_identifier(WEIGHT)} WHERE false")
 
     def nothing(self, session: SparkSession) -> DataFrame:
         """No rows, with the columns that the view shows."""

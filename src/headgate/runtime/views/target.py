@@ -187,7 +187,7 @@ class ViewTarget:
         pinned = self.store.pin(session)
         assert pinned is not None, "begin comes first"
         shown = self.store.visible(self.store.rows(session, pinned))
-        return Upsert(shown.where(f"{WEIGHT} > 0").drop(WEIGHT), ())
+        return Upsert(shown.where(F.col(WEIGHT) > 0).drop(WEIGHT), ())
 
     def stored_bytes(self) -> int:
         """What the files of the view take. Counted at most once in MEASURED_APART seconds."""

@@ -21,6 +21,9 @@ from headgate.text.cursor import Identifier
 _AROUND_A_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
+_OF_SEVERAL_ROWS = functions.AGGREGATES | functions.TIME_WINDOWS
+
+
 def function_name(node: exp.Anonymous) -> str:
     """The name of a called function, without the mark that the normalised text gives it."""
     return node.name.removeprefix(FUNCTION_MARK).lower()
@@ -52,7 +55,7 @@ def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
     arguments = _arguments(visitor, node, name, scope)
     if len(arguments) == len(node.expressions):
         type_time_arguments(name, list(node.expressions), arguments)
-    visitor.stateful = visitor.stateful or name in functions.AGGREGATES | functions.TIME_WINDOWS
+    visitor.stateful = visitor.stateful or name in _OF_SEVERAL_ROWS
     typed = _known_result(name, arguments, node) or UNKNOWN
     note(node, Notes(typed=typed))
     return typed

@@ -88,7 +88,7 @@ def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
     lenient = isinstance(node, exp.TryCast)
     if source.type is not None and not castable(source.type, type_):
         raise ImpossibleCast(print_type(source.type), print_type(type_))
-    node.set("to", exp.DataType(this=exp.DType.USERDEFINED, kind=spark_ddl(type_)))
+    node.set("to", _printed_type(type_))
     checked = _check_text(node, source, type_, lenient)
     # Spark holds that a text may parse to NULL. In ANSI mode it never does: it is an error, which a literal shows at once.
     parsed = is_text(source.type) and not is_text(type_) and not isinstance(node.this, exp.Literal)
@@ -97,7 +97,13 @@ def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
 
 def cast_to(operand: exp.Expr, type_: t.Type) -> exp.Cast:
     """A cast for Spark to one of our types."""
-    return exp.Cast(this=operand, to=exp.DataType(this=exp.DType.USERDEFINED, kind=spark_ddl(type_)))
+    return exp.Cast(this=operand, to=_printed_type(type_))
+
+
+def _printed_type(type_: t.Type) -> exp.DataType:
+    """A type for Spark. Of sqlglot's types only this one is printed as it is; the others are compared with types that
+    sqlglot parses each time."""
+    return exp.PseudoType(this=spark_ddl(type_))
 
 
 def _written_type(visitor: Visitor, to: exp.Expr) -> t.Type:

@@ -14,6 +14,7 @@ from headgate.schema import types as t
 from headgate.sql.query.casts import cast_to, typed_literal
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.scope import Notes, call, note, notes
+from headgate.sql.query.text import every_node
 from headgate.sql.query.types import Typed
 
 NOW, TIME = "hg_now", "time"
@@ -80,7 +81,7 @@ def type_time_arguments(function: str, arguments: Sequence[exp.Expr], typed: lis
         type_time_words(arguments, typed)
     if function in _WITH_FORMAT and len(arguments) > 1:  # a text is read by the format
         return
-    if function in _DATES | _TIMES:
+    if function in _DATES or function in _TIMES:
         time = t.Date() if function in _DATES else t.TimestampTz()
         for at, argument in enumerate(arguments):
             typed[at] = _typed_word(argument, time) or typed[at]
@@ -94,9 +95,16 @@ def _typed_word(operand: exp.Expr, time: t.Type) -> Typed | None:
     return typed_literal(word, time)
 
 
+def may_read_clock(text: str) -> bool:
+    """Whether a name of a function that can have the time of a batch occurs in the text of a query at all, which is quick to
+    find out."""
+    lowered = text.lower()
+    return any(name in lowered for name in PINNED)
+
+
 def pinned_functions(tree: exp.Expr) -> list[exp.Expr]:
     """The calls and words in a query that can have the time of a batch."""
-    return [node for node in tree.walk() if unstable_function(node) in PINNED]
+    return [node for node in every_node(tree) if unstable_function(node) in PINNED]
 
 
 def pin_time(tree: exp.Expr) -> None:

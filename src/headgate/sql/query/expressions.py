@@ -8,7 +8,7 @@ the table of handlers is refused: sqlglot reads much that Spark would not, or wo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sqlglot import exp
@@ -19,7 +19,7 @@ from headgate.sql.errors import UnsupportedQuery, WrongColumnCount
 from headgate.sql.query import calls, casts, operators, scope as names
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import Ref
-from headgate.sql.query.types import NULL, UNKNOWN, Typed
+from headgate.sql.query.types import NULL, UNKNOWN, Typed, field_of
 from headgate.text.cursor import Identifier
 
 Subquery = Callable[[exp.Expr, names.Scope], tuple[names.Column, ...]]
@@ -42,6 +42,10 @@ class Expressions:
         self.columns_made += 1
         return Ref(name, self.columns_made)
 
+    def with_refs(self, columns: Iterable[names.Column]) -> tuple[names.Column, ...]:
+        """The columns as new ones of the query's tree."""
+        return tuple([column.with_ref(self.ref(column.name)) for column in columns])
+
     def visit(self, node: exp.Expr, scope: names.Scope) -> Typed:
         """Return the type of an expression and rewrite the expression for Spark in place."""
         handler = _HANDLERS.get(type(node), _unsupported)
@@ -58,7 +62,8 @@ class Expressions:
 
     def span(self, node: exp.Expr) -> Span | None:
         """The span of the node in the text as it was written, from the identifiers and functions below it."""
-        found = [n.meta for n in node.find_all(exp.Identifier, exp.Anonymous) if "start" in n.meta]
+        nodes = [node] if isinstance(node, exp.Identifier) else node.find_all(exp.Identifier, exp.Anonymous)
+        found = [n.meta for n in nodes if "start" in n.meta]
         if not found:
             return None
         start = min(meta["start"] for meta in found)
@@ -89,15 +94,17 @@ def _column(visitor: Expressions, node: exp.Column, scope: names.Scope) -> Typed
     """A column, possibly followed by fields of a record: sqlglot reads `a.b.c` as one node."""
     if isinstance(node.this, exp.Star):
         raise UnsupportedQuery("x.* inside an expression", "Name the columns.")
-    parts = [names.name_part(part) for part in node.parts]
-    source, found, fields = names.resolve(parts, scope)
-    names.record_reference(visitor, node, scope.owner(parts))
-    typed = Typed(found.type, found.nullable, found.null)
+    written = node.parts
+    parts = [names.name_part(part) for part in written]
+    owner = scope.owner(parts)
+    source, found, fields = names.resolve(parts, scope, owner)
+    names.record_reference(visitor, node, owner)
+    typed = Typed(found.type, found.nullable, found.null, column=None if fields else found)
     replaced = names.spark_column(source, found)
     if isinstance(replaced, exp.Column):  # for errors that are found later
-        replaced.this.meta.update(node.parts[-1].meta)
+        replaced.this.meta.update(written[-1].meta)
     for part in fields:
-        field, typed = names.field_of(part, typed)
+        field, typed = field_of(part, typed)
         replaced = exp.Dot(this=replaced, expression=names.identifier(field))
     node.replace(replaced)
     return typed
@@ -109,7 +116,7 @@ def _dot(visitor: Expressions, node: exp.Dot, scope: names.Scope) -> Typed:
     if not isinstance(node.expression, exp.Identifier):
         raise UnsupportedQuery("a call after a dot")
     try:
-        field, typed = names.field_of(names.name_part(node.expression), owner)
+        field, typed = field_of(names.name_part(node.expression), owner)
     except HeadgateError as error:
         raise error.at(visitor.span(node.expression)) from None
     node.set("expression", names.identifier(field))

@@ -102,8 +102,8 @@ class FromClause:
 
     def _noted(self, source: q.Source, node: exp.Expr) -> q.Source:
         """Give the columns of a source their refs, and note the source at its node for the tree."""
-        columns = tuple(replace(c, ref=self.expressions.ref(c.name)) for c in source.columns)
-        hidden = tuple(replace(c, ref=self.expressions.ref(c.name)) for c in source.hidden)
+        columns = self.expressions.with_refs(source.columns)
+        hidden = self.expressions.with_refs(source.hidden)
         known = q.notes(node).entry or q.FromEntry()
         entry = replace(known, alias=source.alias, columns=columns, hidden=hidden)
         q.note(node, replace(q.notes(node), entry=entry))
@@ -154,8 +154,15 @@ class FromClause:
         name = _alias_name(alias, "") if named else last
         columns = self.renamed(relation.columns, alias, f'"{name}"')
         self._point(node, relation, name, columns, span)
-        source = q.Source(name, columns, relation.hidden, hints=relation.hints, withheld=relation.withheld)
-        return source if named else replace(source, written=parts, reference=reference)
+        return q.Source(
+            name,
+            columns,
+            relation.hidden,
+            hints=relation.hints,
+            written=() if named else parts,
+            reference=None if named else reference,
+            withheld=relation.withheld,
+        )
 
     def _add_reference(
         self, span: Span | None, parts: tuple[Identifier, ...], relation: q.Relation
@@ -285,7 +292,8 @@ def _refuse_columns(call: exp.Anonymous, scope: q.Scope) -> None:
     before = q.Scope(sources=scope.sources)
     for column in call.find_all(exp.Column) if scope.sources else ():
         try:
-            q.resolve([q.name_part(part) for part in column.parts], before)
+            parts = [q.name_part(part) for part in column.parts]
+            q.resolve(parts, before, before.owner(parts))
         except HeadgateError:
             continue
         name = function_name(call)

@@ -120,6 +120,9 @@ def _nullable(rule: str, arguments: Sequence[Typed]) -> bool:
             return any(argument.nullable for argument in arguments)
 
 
+_REFERENCE = re.compile(r"(?:(\w+)\()?\$(\d)\)?")
+
+
 def _result(rule: str, arguments: Sequence[Typed]) -> t.Type | None:
     """The type that the result of a signature stands for, given the arguments; None if it cannot be known."""
     if rule in ("common", "arrayof"):
@@ -127,11 +130,16 @@ def _result(rule: str, arguments: Sequence[Typed]) -> t.Type | None:
         if shared is None or shared.type is None:
             return None
         return shared.type if rule == "common" else t.Array(shared.type, shared.nullable)
-    match = re.fullmatch(r"(?:(\w+)\()?\$(\d)\)?", rule)
+    match = _REFERENCE.fullmatch(rule)
     if match is None:
-        return parse_type(rule)
+        return _parsed(rule)
     argument = arguments[int(match[2]) - 1] if int(match[2]) <= len(arguments) else None
     return None if argument is None or argument.type is None else _of(match[1], argument)
+
+
+@cache  # the table has few types
+def _parsed(type_: str) -> t.Type:
+    return parse_type(type_)
 
 
 def _of(what: str | None, argument: Typed) -> t.Type | None:

@@ -103,10 +103,10 @@ def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from aggregates(child)
 
 
-def refuse_aggregates(clause: exp.Expr, name: str, span: Span | None) -> None:
+def refuse_aggregates(clause: exp.Expr, name: str, span: Callable[[exp.Expr], Span | None]) -> None:
     """Refuse an aggregate in a clause that is evaluated before the groups are made."""
     for found in aggregates(clause):
-        raise MisplacedAggregate(str(found.this), name).at(span)
+        raise MisplacedAggregate(str(found.this), name).at(span(clause))
 
 
 def check_grouped(node: exp.Select, scope: Scope, span: Callable[[exp.Expr], Span | None]) -> None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.schema import types as t
+from headgate.schema import names, types as t
+from headgate.schema.render import spark_identifier
 from headgate.sql.query import tree as n
 from headgate.sql.query.tree_sql import quoted
 
 # The columns of a query are numbered from 1, so that a number below makes a column that no query has.
-WEIGHT = n.Ref("hg_weight", 0)
+WEIGHT = n.Ref(names.WEIGHT, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +283,8 @@ def changes(node: n.Node) -> n.Node:
         return weighted(never)
     match node:
         case n.Scan():
-            weight = n.Output(WEIGHT, n.Expr("`hg_weight`"))
-            names = (*node.names, "hg_weight")
+            weight = n.Output(WEIGHT, n.Expr(spark_identifier(WEIGHT.name)))
+            names = (*node.names, WEIGHT.name)
             return replace(node, version="changes", names=names, columns=(*node.columns, weight))
         case n.Filter():
             return replace(node, input=changes(node.input))

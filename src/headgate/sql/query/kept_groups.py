@@ -29,7 +29,7 @@ from headgate.sql.query.incremental import (
 from headgate.sql.query.tree_sql import quoted
 
 STORED = "hg_stored"
-"""What Spark calls the stored rows of the view itself, before the batch. They have the column hg_weight."""
+"""What Spark calls the stored rows of the view itself, before the batch. They have the column `WEIGHT`."""
 COUNT, PRESENT = n.Ref("hg_count", 0), n.Ref("hg_present", 0)
 
 
@@ -115,7 +115,7 @@ def _stored(hidden: Iterable[n.Ref], columns: Sequence[n.Ref], names: Sequence[s
     """The stored rows of the view before the batch."""
     own = tuple(hidden)
     refs = (*own, *columns, WEIGHT)
-    called = (*(hidden_name(ref) for ref in own), *names, "hg_weight")
+    called = (*(hidden_name(ref) for ref in own), *names, WEIGHT.name)
     outputs = tuple(computed(ref, f"`{name.replace('`', '``')}`") for ref, name in zip(refs, called, strict=True))
     return n.Scan(n.RelationName(STORED), STORED, called, outputs)
 

@@ -31,6 +31,8 @@ from headgate.sql.query.incremental import (
 from headgate.sql.query.kept_groups import STORED, EndsInGroups, ends_in_groups, hidden_name, kept_groups
 from headgate.sql.query.tree_sql import quoted, spark_sql, version_name
 
+_WEIGHT = spark_identifier(WEIGHT.name)
+
 
 @dataclass(frozen=True, slots=True)
 class NodeNote:
@@ -53,7 +55,7 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """``first``, ``changed`` and ``anew`` are Spark SQL. Their columns are those of ``stored``, and hg_weight. ``anew`` gives the same as
+    """``first``, ``changed`` and ``anew`` are Spark SQL. Their columns are those of ``stored``, and `WEIGHT`. ``anew`` gives the same as
     ``changed`` from all rows, of which it reads those versions that ``first`` reads, and the stored rows; it is empty where
     that is not possible, or no other way.
 
@@ -108,7 +110,7 @@ def maintain_by_key(tree: n.Node, columns: Columns, key: Mapping[str, str], scan
     tree = prepared(tree)
     names = [name for name, _ in columns]
     on = " AND ".join(f"s.{spark_identifier(own)} <=> k.{spark_identifier(of)}" for of, own in key.items())
-    old = ", ".join([*(f"s.{spark_identifier(name)}" for name in names), "-s.`hg_weight` AS `hg_weight`"])
+    old = ", ".join([*(f"s.{spark_identifier(name)}" for name in names), f"-s.{_WEIGHT} AS {_WEIGHT}"])
     went = f"SELECT {old} FROM {STORED} AS s LEFT SEMI JOIN {version_name(scan.spark_name, 'keys')} AS k ON {on}"
     changed = _consolidated(f"{_named(changes(tree), {}, columns)} UNION ALL {went}", names)
     first = _stored_rows(weighted(tree), {}, columns, consolidate=True)
@@ -143,7 +145,7 @@ def _recomputed(tree: n.Node, columns: Columns, notes: tuple[NodeNote, ...]) -> 
 def _anew(now: str, stored: Sequence[StoredColumn]) -> str:
     """What differs between the rows that there are to be and the stored ones."""
     names = [column.name for column in stored]
-    gone = ", ".join([*map(spark_identifier, names), "-`hg_weight` AS `hg_weight`"])
+    gone = ", ".join([*map(spark_identifier, names), f"-{_WEIGHT} AS {_WEIGHT}"])
     return _consolidated(f"{now} UNION ALL SELECT {gone} FROM {STORED}", names)
 
 
@@ -176,15 +178,15 @@ def _named(tree: n.Node, hidden: Hidden, columns: Columns) -> str:
         f"CAST({quoted(ref)} AS {stored.type}) AS {spark_identifier(stored.name)}"
         for ref, stored in zip(refs, _stored_columns(hidden, columns), strict=True)
     ]
-    listed.append(f"CAST({quoted(WEIGHT)} AS BIGINT) AS `hg_weight`")
+    listed.append(f"CAST({quoted(WEIGHT)} AS BIGINT) AS {_WEIGHT}")
     return f"SELECT {', '.join(listed)} FROM ({spark_sql(tree)})"
 
 
 def _consolidated(rows: str, names: Sequence[str]) -> str:
     """Each row once, with the sum of its weights, without those that came and went."""
     listed = ", ".join(map(spark_identifier, names))
-    weight = "sum(`hg_weight`)"
-    return f"SELECT {listed}, {weight} AS `hg_weight` FROM ({rows}) GROUP BY {listed} HAVING {weight} <> 0"
+    weight = f"sum({_WEIGHT})"
+    return f"SELECT {listed}, {weight} AS {_WEIGHT} FROM ({rows}) GROUP BY {listed} HAVING {weight} <> 0"
 
 
 # what the rows of a query do not determine

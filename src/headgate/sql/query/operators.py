@@ -17,8 +17,8 @@ from headgate.schema.render import print_type
 from headgate.sql.errors import IncompatibleBranches, NotIndexable, NotJson, UnsupportedQuery, WrongType
 from headgate.sql.query.casts import cast_to
 from headgate.sql.query.clock import type_time_words
-from headgate.sql.query.scope import Scope, Visitor, call, field_of, identifier, text
-from headgate.sql.query.types import NULL, Typed, arithmetic, boolean, common, common_type, is_text
+from headgate.sql.query.scope import Scope, Visitor, call, identifier, text
+from headgate.sql.query.types import NULL, Typed, arithmetic, boolean, common, common_type, field_of, is_text
 from headgate.text.cursor import Identifier
 
 # The operators as errors and typing rules name them.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from sqlglot import exp
 
 from headgate.sql.errors import UnsupportedQuery
@@ -52,17 +54,31 @@ _REFUSED: dict[type[exp.Expr], dict[str, tuple[str, str | None]]] = {
     exp.Cast: {"format": ("CAST with FORMAT", "Write to_date or to_timestamp with the format.")},
     exp.In: {"unnest": ("IN UNNEST", "Write = ANY (array).")},
 }
-_EVERY = tuple(_REFUSED)
 
 
-def refuse_foreign_parts(tree: exp.Expr) -> None:
-    """Refuse what a query would lose. ``tree`` is a query as sqlglot has read it."""
-    for node in tree.find_all(*_EVERY):
-        for kind, parts in _REFUSED.items():
-            if isinstance(node, kind):
-                for name, (what, instead) in parts.items():
-                    value = node.args.get(name)
-                    if value or (name == "cross_apply" and value is not None):  # false for OUTER APPLY
-                        raise UnsupportedQuery(what, instead)
+def _with_subclasses(kinds: Iterable[type[exp.Expr]]) -> Iterator[type[exp.Expr]]:
+    for kind in kinds:
+        yield kind
+        yield from _with_subclasses(kind.__subclasses__())
+
+
+_BY_KIND = {
+    kind: [
+        (name, *refusal)
+        for base, parts in _REFUSED.items()
+        if issubclass(kind, base)
+        for name, refusal in parts.items()
+    ]
+    for kind in _with_subclasses(_REFUSED)
+}
+
+
+def refuse_foreign_parts(nodes: Iterable[exp.Expr]) -> None:
+    """Refuse what a query would lose. ``nodes`` are all nodes of the query as sqlglot has read it."""
+    for node in nodes:
+        for name, what, instead in _BY_KIND.get(type(node), ()):
+            value = node.args.get(name)
+            if value or (name == "cross_apply" and value is not None):  # false for OUTER APPLY
+                raise UnsupportedQuery(what, instead)
         if isinstance(node, exp.WindowSpec) and node.args.get("kind") == "GROUPS":
             raise UnsupportedQuery("GROUPS in a window", "Write ROWS or RANGE.")

@@ -6,6 +6,7 @@ handlers of expressions need of the walk that calls them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias, TypeVar
@@ -14,8 +15,7 @@ from sqlglot import exp
 
 from headgate.errors import HeadgateError, Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
-from headgate.schema.render import print_type
-from headgate.schema.types import Named, Record, Type
+from headgate.schema.types import Named, Type
 from headgate.sql import errors
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import NO_ROWS, ColumnRef, Node, Ref, RelationName
@@ -38,6 +38,10 @@ class Column:
     origin: ColumnRef | None = None  # the column of the catalog, if the query passes it on unchanged
     null: bool = False
     ref: Ref | None = field(default=None, compare=False)  # the column of the query's tree; None in a relation
+
+    def with_ref(self, ref: Ref) -> Column:
+        """The same column in a query's tree. `replace` takes twice as long, and a wide record has thousands of columns."""
+        return Column(self.name, self.type, self.nullable, self.doc, self.origin, self.null, ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +100,23 @@ class AnalysedQuery:
 
     columns: tuple[Column, ...]
     relations: tuple[RelationName, ...]
-    spark_sql: str
     row_by_row: bool
     references: tuple[RelationReference, ...] = ()
     types: tuple[TypeReference, ...] = ()
     limit: int | None = None
+    print_sql: Callable[[], str] = field(default=str, compare=False, repr=False)
     build_tree: Callable[[], Node] = field(default=lambda: NO_ROWS, compare=False, repr=False)
     find_written: Callable[[], tuple[WrittenExpression, ...]] = field(default=tuple, compare=False, repr=False)
     analyse_pinned: Callable[[], AnalysedQuery] | None = field(default=None, compare=False, repr=False)
 
     @property
+    def spark_sql(self) -> str:
+        """Printed when it is first asked for, because most analyses only need the columns."""
+        return self.print_sql()
+
+    @property
     def tree(self) -> Node:
-        """Built when it is first asked for, because most analyses only need the columns."""
+        """Built when it is first asked for, as the Spark SQL."""
         return self.build_tree()
 
     @property
@@ -173,10 +182,18 @@ class Source:
     written: tuple[Identifier, ...] = ()
     reference: RelationReference | None = None
     withheld: tuple[tuple[str, HeadgateError], ...] = ()
+    _by_folded: dict[str, list[Column]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def all_columns(self) -> tuple[Column, ...]:
         """The columns that can be named, with those that are not part of `*`."""
         return self.columns + self.hidden
+
+    def named(self, name: str) -> Sequence[Column]:
+        """The columns that can be named and have this name in some case. A query may name thousands of a wide record."""
+        if not self._by_folded:
+            for column in self.all_columns():
+                self._by_folded.setdefault(column.name.lower(), []).append(column)
+        return self._by_folded.get(name.lower(), ())
 
     def nullable(self) -> Source:
         """The same source on the optional side of an outer join."""
@@ -228,7 +245,7 @@ class Scope:
         found = _named(alias, ((s.alias, s) for s in self.sources))
         return found if found is not None or self.outer is None else self.outer.source(alias)
 
-    def owner(self, parts: Sequence[Identifier]) -> tuple[Source, int] | None:
+    def owner(self, parts: Sequence[Identifier]) -> Owner | None:
         """The source that the first parts of a dotted name mean, and how many of them do."""
         for used in range(min(3, len(parts) - 1), 1, -1):
             for source in self.chain():
@@ -247,7 +264,7 @@ class Scope:
         """The column that an unqualified name means: a lambda's variable, one of this scope, or of an outer one."""
         if (variable := self.variable(name)) is not None:
             return None, variable
-        found = [(s, c) for s in self.sources for c in s.all_columns() if c.name not in s.merged]
+        found = [(s, c) for s in self.sources for c in s.named(name.name) if c.name not in s.merged]
         match find(name.name, name.quoted, (c.name for _, c in found)):
             case Found(exact):
                 same = [(source, c) for source, c in found if c.name == exact]
@@ -295,9 +312,10 @@ def _named(name: Identifier, candidates: Iterable[tuple[str, Item]]) -> Item | N
 
 def qualified(source: Source, name: Identifier) -> Column:
     """A column of one source, by the rules of names."""
-    match find(name.name, name.quoted, (c.name for c in source.all_columns())):
+    named = source.named(name.name)
+    match find(name.name, name.quoted, (c.name for c in named)):
         case Found(exact):
-            return next(c for c in source.all_columns() if c.name == exact)
+            return next(c for c in named if c.name == exact)
         case Ambiguous(candidates):
             raise errors.AmbiguousColumn(name.name, tuple(print_name((source.alias, c)) for c in candidates))
     raise Scope(sources=[source]).unknown_column(name.name)
@@ -348,7 +366,7 @@ def text(value: str) -> exp.Literal:
 
 def identifier(name: str) -> exp.Identifier:
     """A name for Spark, always in quotes, so that it is taken exactly as it is."""
-    return exp.to_identifier(name, quoted=True)
+    return exp.Identifier(this=name, quoted=True)
 
 
 def name_part(node: exp.Expr) -> Identifier:
@@ -360,9 +378,9 @@ def spark_column(source: Source | None, column: Column) -> exp.Expr:
     """The column for Spark, with its exact name and source. A column merged by USING is the first one that is not
     NULL."""
     if source is None:
-        return _referring(exp.column(identifier(column.name)), column.ref)
+        return _referring(exp.Column(this=identifier(column.name)), column.ref)
     owners = source.merges.get(column.name, ((source.alias, column.ref),))
-    sides = [_referring(exp.column(identifier(column.name), table=identifier(a)), ref) for a, ref in owners]
+    sides = [_referring(exp.Column(this=identifier(column.name), table=identifier(a)), ref) for a, ref in owners]
     return sides[0] if len(sides) == 1 else call("coalesce", *sides)
 
 
@@ -373,13 +391,18 @@ def _referring(node: exp.Expr, ref: Ref | None) -> exp.Expr:
     return node
 
 
-def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Column, list[Identifier]]:
+Owner: TypeAlias = tuple[Source, int]
+"""A source that the first parts of a dotted name mean, and how many of them do."""
+
+
+def resolve(
+    parts: list[Identifier], scope: Scope, owner: Owner | None
+) -> tuple[Source | None, Column, list[Identifier]]:
     """Find the column of a dotted name: `alias.column[.field …]` if there is such an alias, otherwise `column[.field
     …]`.
 
-    Returns its source, the column, and the parts that are fields.
+    ``owner`` is that of the parts in the scope. Returns its source, the column, and the parts that are fields.
     """
-    owner = scope.owner(parts)
     if owner is not None:
         source, used = owner
         return source, qualified(source, parts[used]), parts[used + 1 :]
@@ -389,7 +412,7 @@ def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Colum
     return found[0], found[1], parts[1:]
 
 
-def record_reference(visitor: Visitor, node: exp.Column, owner: tuple[Source, int] | None) -> None:
+def record_reference(visitor: Visitor, node: exp.Column, owner: Owner | None) -> None:
     """Record that the first parts of a dotted name are the name of a relation, unless they are an alias."""
     if owner is None or owner[0].reference is None:
         return
@@ -409,29 +432,10 @@ def written_span(visitor: Visitor, parts: Sequence[exp.Expr]) -> Span | None:
     return Span(first.start, last.end) if first is not None and last is not None else None
 
 
-def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
-    """The exact name and the type of a field of a record. It is nullable if the record is, because a NULL record has
-    NULL fields."""
-    if owner.type is None:
-        return part.name, UNKNOWN
-    if not isinstance(owner.type, Record):
-        raise errors.NotARecord(part.name, print_type(owner.type))
-    names = [field.name for field in owner.type.fields]
-    match find(part.name, part.quoted, names):
-        case Found(exact):
-            field = owner.type.field(exact)
-            assert field is not None
-            return exact, Typed(field.type, field.nullable or owner.nullable, doc=field.doc)
-        case Ambiguous(candidates):
-            raise errors.UnknownField(part.name, "the record", candidates)
-    raise errors.UnknownField(part.name, "the record", similar_names(part.name, names))
-
-
 def all_columns(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:
     """The columns of `*` over these sources. A column merged by USING occurs once."""
     for source in sources:
-        names = [column.name for column in source.columns]
-        for name in names:
-            if names.count(name) > 1:
-                raise errors.AmbiguousColumn(name, (f"one of {names.count(name)} columns of {source.alias}",))
+        for name, count in Counter(column.name for column in source.columns).items():
+            if count > 1:
+                raise errors.AmbiguousColumn(name, (f"one of {count} columns of {source.alias}",))
     return [(spark_column(s, c), c) for s in sources for c in s.columns if c.name not in s.merged]

@@ -6,13 +6,13 @@ In one walk over sqlglot's tree, names are found, expressions typed and rewritte
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from threading import RLock
+from typing import TypeVar
 
 from sqlglot import exp
 
-from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Text, Type
@@ -20,19 +20,20 @@ from headgate.sql import errors
 from headgate.sql.query import scope as q, written
 from headgate.sql.query.calls import function_name
 from headgate.sql.query.casts import cast_to
-from headgate.sql.query.clock import pin_time, pinned_functions
+from headgate.sql.query.clock import may_read_clock, pin_time, pinned_functions
 from headgate.sql.query.expressions import Expressions, accessed_name, written_name
 from headgate.sql.query.from_clause import FromClause
 from headgate.sql.query.functions import GENERATORS
 from headgate.sql.query.grouping import check_grouped, group_items, has_sets, refuse_aggregates
 from headgate.sql.query.refused import refuse_foreign_parts
-from headgate.sql.query.text import Normalised, normalise, on_big_stack, parse, with_room
+from headgate.sql.query.text import SHALLOW, Normalised, every_node, normalise, on_big_stack, parse, with_room
 from headgate.sql.query.tree import Node, RelationName
 from headgate.sql.query.tree_builder import TreeBuilder
-from headgate.sql.query.types import Typed, common
+from headgate.sql.query.types import Typed, common, fields_of
 from headgate.text.cursor import Identifier
 
 Projection = tuple[exp.Expr, tuple[q.Column, ...]]
+Made = TypeVar("Made")
 
 
 def analyse(
@@ -44,8 +45,24 @@ def analyse(
     return with_room(_depth(normalised.text), lambda: _Analyser(text, normalised, find_relation, resolve).run(pinned))
 
 
+def _once(lock: RLock, make: Callable[[], Made]) -> Callable[[], Made]:
+    """Make something when it is first asked for, and keep it. Threads that share an analysis wait for each other, because
+    they work on one tree."""
+    made: list[Made] = []
+
+    def ask() -> Made:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return ask
+
+
 def _depth(text: str) -> int:
     """A bound for how deep the tree of the query is, counted in its text, before anything recurses over it."""
+    if (most := text.count("(") + text.count("||")) <= SHALLOW:
+        return most
     depth = most = 0
     for found in re.finditer(r"[()]|\bCASE\b|\bcase\b", text):
         depth += -1 if found[0] == ")" else found[0] == "("
@@ -73,45 +90,43 @@ class _Analyser:
         self.common_tables = 0
 
     def run(self, pinned: bool) -> q.AnalysedQuery:
-        """Analyse the whole query. The relational tree is built later, only if somebody needs it."""
+        """Analyse the whole query. The Spark SQL and the relational tree are made later, only if somebody needs them."""
         tree = parse(self.normalised)
-        refuse_foreign_parts(tree)
-        written.mark_written(tree, self.normalised)
+        nodes = every_node(tree)
+        refuse_foreign_parts(nodes)
+        written.mark_written(nodes, self.normalised)
         columns = self.query(tree, None)
         for number, column in enumerate(columns):
             if column.null:
                 _make_text(tree, number)
         relations = self.from_clause.relations
-        reads_clock = bool(pinned_functions(tree))
+        reads_clock = may_read_clock(self.normalised.text) and bool(pinned_functions(tree))
         if pinned:
             pin_time(tree)
         builder = TreeBuilder(self.expressions.span, self.expressions.ref)
-        spark_sql = written.spark_text(tree)
+        depth, lock = _depth(self.normalised.text), RLock()
 
-        @cache
         def find_written() -> tuple[written.WrittenExpression, ...]:
-            depth = _depth(self.normalised.text)
-            return with_room(depth, lambda: written.written_expressions(tree, spark_sql, self.text, len(columns)))
+            sql = print_sql()
+            return with_room(depth, lambda: written.written_expressions(tree, sql, self.text, len(columns)))
 
-        @cache
         def build_tree() -> Node:
-            find_written()  # before the builder takes the tree apart
+            find_written_once()  # before the builder takes the tree apart
             return on_big_stack(lambda: builder.query(tree))
 
-        @cache
-        def analyse_pinned() -> q.AnalysedQuery:
-            return analyse(self.text, self.find_relation, self.resolve, pinned=True)
-
+        print_sql = _once(lock, lambda: with_room(depth, lambda: written.spark_text(tree)))
+        find_written_once = _once(lock, find_written)
+        analyse_pinned = _once(lock, lambda: analyse(self.text, self.find_relation, self.resolve, pinned=True))
         return q.AnalysedQuery(
             columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
             relations=tuple(dict.fromkeys(relations)),
-            spark_sql=spark_sql,
             row_by_row=len(relations) == 1 and not self.expressions.stateful,
             references=tuple(m for _, m in sorted(self.expressions.references.items())),
             types=tuple(map(q.TypeReference, self.normalised.type_spans, self.normalised.types)),
             limit=_limit(tree),
-            build_tree=build_tree,
-            find_written=find_written,
+            print_sql=print_sql,
+            build_tree=_once(lock, build_tree),
+            find_written=find_written_once,
             analyse_pinned=analyse_pinned if reads_clock and not pinned else None,
         )
 
@@ -166,7 +181,7 @@ class _Analyser:
         if len(left) != len(right):
             raise errors.WrongColumnCount(f"the right side of {what}", len(left), len(right))
         self.expressions.stateful = True
-        columns = self._with_refs(_merged(what, a, b) for a, b in zip(left, right, strict=True))
+        columns = self.expressions.with_refs(_merged(what, a, b) for a, b in zip(left, right, strict=True))
         self._order_and_limit(node, q.Scope(outer=scope, outputs=columns))
         return columns
 
@@ -180,10 +195,7 @@ class _Analyser:
             if len(values) != len(rows[0]):
                 raise errors.WrongColumnCount("a row of VALUES", len(rows[0]), len(values))
         by_column = enumerate(zip(*rows, strict=True), start=1)
-        return self._with_refs(_column_of_values(n, list(v)) for n, v in by_column)
-
-    def _with_refs(self, columns: Iterable[q.Column]) -> tuple[q.Column, ...]:
-        return tuple(replace(column, ref=self.expressions.ref(column.name)) for column in columns)
+        return self.expressions.with_refs(_column_of_values(n, list(v)) for n, v in by_column)
 
     def _select(self, node: exp.Select, scope: q.Scope) -> tuple[q.Column, ...]:
         """One SELECT. Its clauses are analysed in the order in which names become visible."""
@@ -191,7 +203,8 @@ class _Analyser:
         self.from_clause.read(node, scope)
         if where := node.args.get("where"):
             self.expressions.visit(where, scope)
-            refuse_aggregates(where, "WHERE", self.expressions.span(where))
+            if self.expressions.stateful:  # as every query with an aggregate
+                refuse_aggregates(where, "WHERE", self.expressions.span)
         columns = self._projections(node, scope)
         inner = scope.with_outputs(columns)
         columns = self._grouping(node, inner, columns)
@@ -201,7 +214,8 @@ class _Analyser:
         # WINDOW w AS (…) is seen by the whole SELECT, but names only columns of FROM.
         for window in node.args.get("windows") or ():
             self.expressions.visit(window, scope)
-        check_grouped(node, scope, self.expressions.span)
+        if self.expressions.stateful or node.args.get("having"):
+            check_grouped(node, scope, self.expressions.span)
         self._order_and_limit(node, inner)
         if node.args.get("distinct"):
             self.expressions.stateful = True
@@ -212,7 +226,7 @@ class _Analyser:
     def _projections(self, node: exp.Select, scope: q.Scope) -> tuple[q.Column, ...]:
         found = [p for expression in list(node.expressions) for p in self._projection(expression, scope)]
         node.set("expressions", [expression for expression, _ in found])
-        return self._with_refs(column for _, columns in found for column in columns)
+        return self.expressions.with_refs(column for _, columns in found for column in columns)
 
     def _projection(self, node: exp.Expr, scope: q.Scope) -> list[Projection]:
         """What one item of the SELECT list computes. `*` stands for several items."""
@@ -231,13 +245,16 @@ class _Analyser:
 
     def _value(self, node: exp.Expr, plain: exp.Expr, scope: q.Scope) -> Projection:
         """One expression with its name, its doc and where it comes from."""
-        name, origin = written_name(node), _origin(plain, scope)
+        name, bare = written_name(node), plain.unnest()
         holder = exp.Paren(this=node)  # so that a node that replaces itself has a parent to do it in
         typed = self.expressions.visit(node, scope)
         value = holder.this.this if isinstance(holder.this, exp.Alias) else holder.this
         written.pass_mark(plain, value)
-        name = name or (origin.name if origin else accessed_name(value)) or "?column?"
-        doc, came_from = (origin.doc, origin.origin) if origin else (_field_doc(plain, typed), None)
+        if isinstance(bare, exp.Column) and (passed := typed.column) is not None:
+            name, doc, came_from = name or passed.name, passed.doc, passed.origin
+        else:
+            name, came_from = name or accessed_name(value) or "?column?", None
+            doc = typed.doc if isinstance(bare, exp.Column | exp.Dot) else None
         column = q.Column(name, typed.type, typed.nullable, doc, came_from, typed.null)
         return _aliased_as(value, name), (column,)
 
@@ -261,8 +278,7 @@ class _Analyser:
         if not isinstance(typed.type, Record):
             raise errors.UnsupportedQuery("x.* of what is no record")
         chosen: list[Projection] = []
-        for field in typed.type.fields:
-            name, inner = q.field_of(Identifier(field.name, True), typed)
+        for name, inner in fields_of(typed, typed.type):
             dot = exp.Dot(this=holder.this.copy(), expression=q.identifier(name))
             chosen.append((_aliased_as(dot, name), (q.Column(name, inner.type, inner.nullable, inner.doc),)))
         return chosen
@@ -306,7 +322,7 @@ class _Analyser:
                 continue
             holder = exp.Paren(this=item) if item.parent is None else item.parent
             self.expressions.visit(item, scope)
-            refuse_aggregates(holder, "GROUP BY", self.expressions.span(holder))
+            refuse_aggregates(holder, "GROUP BY", self.expressions.span)
         return tuple(replace(c, nullable=True) for c in columns) if has_sets(group) else columns
 
     def _order_and_limit(self, node: exp.Expr, scope: q.Scope) -> None:
@@ -382,23 +398,6 @@ def _column_of_values(number: int, values: list[Typed]) -> q.Column:
         other = next(k for k in known if k != known[0])
         raise errors.IncompatibleBranches(f"column {number} of VALUES", known[0], other)
     return q.Column(f"col{number}", shared.type, shared.nullable, null=shared.null)
-
-
-def _origin(node: exp.Expr, scope: q.Scope) -> q.Column | None:
-    """The column that a projection passes on unchanged, for its doc and its name."""
-    node = node.unnest()
-    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-        return None
-    try:
-        _, column, fields = q.resolve([q.name_part(part) for part in node.parts], scope)
-    except HeadgateError:
-        return None
-    return None if fields else column
-
-
-def _field_doc(node: exp.Expr, typed: Typed) -> str | None:
-    """The doc of the field that a projection passes on unchanged."""
-    return typed.doc if isinstance(node.unnest(), exp.Column | exp.Dot) else None
 
 
 def _star(star: exp.Star, sources: list[q.Source]) -> list[Projection]:

@@ -136,6 +136,7 @@ def marked_sql(
     conditions are evaluated on the source's own columns, before anything is computed: Spark does the same with filters, so
     that a value which cannot be computed does not matter where a filter above leaves its row out.
     """
+    mark = spark_identifier(mark)
     plain: Mapping[str, str] = {name: name for name in columns}
     rows = f"SELECT * FROM {source}"
     for tree, names in views:
@@ -248,6 +249,47 @@ def positioned_sql(source: str, names: Sequence[str], views: Sequence[View], at:
             f"{name} AS (SELECT {', '.join([*chosen, f'{quoted(ref)} AS {spark_identifier(at)}'])} FROM ({spark_sql(made)}))"
         )
     return f"WITH {', '.join(parts)} SELECT * FROM {names[-1]}"
+
+
+def plain_columns(columns: Sequence[str], views: Sequence[View]) -> Mapping[str, str]:
+    """The columns of the last view that are plain columns of its source, and their names there. ``columns`` are the source's. None of
+    them if the chain does more than rename, choose and filter."""
+    plain: Mapping[str, str] = {name: name for name in columns}
+    for tree, names in views:
+        try:
+            refs = _Plain(plain).refs(tree)
+        except _NotOnePass:
+            return {}
+        plain = {name: refs[ref] for name, ref in zip(names, n.columns_of(tree), strict=True) if ref in refs}
+    return plain
+
+
+def carrying(views: Sequence[View], more: Sequence[str], shown: Mapping[str, str]) -> list[View]:
+    """The views of such a chain with ``more`` columns of the source, which each passes on after its own. The last view has instead those
+    of ``shown`` in the place of its own columns of these names."""
+    refs = {name: n.Ref(name, _NUMBER) for name in more}
+    made: list[View] = []
+    for number, (tree, names) in enumerate(views, start=1):
+        own = dict(zip(names, n.columns_of(tree), strict=True))
+        for ref in refs.values():
+            tree = _with(tree, ref)
+        is_last = number == len(views)
+        wanted = {name: refs[shown[name]] if is_last and name in shown else ref for name, ref in own.items()}
+        if not is_last:
+            wanted |= refs
+        outputs = [
+            n.Output(n.Ref(name, _NUMBER), n.Expr(quoted(ref), uses=frozenset((ref,)), column=ref))
+            for name, ref in wanted.items()
+        ]
+        made.append((n.Project(tree, tuple(outputs)), tuple(wanted)))
+    return made
+
+
+def view_sql(view: View) -> str:
+    """The rows of a view, under the names of its columns."""
+    tree, names = view
+    chosen = [f"{quoted(ref)} AS {spark_identifier(name)}" for name, ref in zip(names, n.columns_of(tree), strict=True)]
+    return f"SELECT {', '.join(chosen)} FROM ({spark_sql(tree)})"
 
 
 def generates_rows(views: Sequence[View]) -> bool:

@@ -6,9 +6,18 @@ Every rule is checked against Spark's own analysis in `tests/sql/query/test_agre
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from headgate.errors import similar_names
 from headgate.schema import types as t
+from headgate.schema.names import Ambiguous, Found, find
+from headgate.schema.render import print_type
+from headgate.sql import errors
+from headgate.text.cursor import Identifier
+
+if TYPE_CHECKING:
+    from headgate.sql.query.scope import Column
 
 MIN_SCALE_KEPT = 6  # Spark gives up scale for digits before the point, but keeps so much of it
 
@@ -24,6 +33,7 @@ class Typed:
     literal: int | None = None  # value of an integer literal, which counts with its own number of digits
     interval: bool = False  # a span of time, which is no type of a column
     doc: str | None = None  # of the field of a record that the expression takes
+    column: Column | None = field(default=None, compare=False)  # that the expression passes on unchanged
 
 
 UNKNOWN = Typed(None)
@@ -33,6 +43,35 @@ NULL = Typed(None, True, null=True)
 _RANK: dict[type, int] = {t.Integer: 0, t.Bigint: 1, t.Real: 3, t.Double: 4}
 # The decimals that Spark turns whole numbers into. It gives a bigint 20 digits, although it has at most 19.
 _DIGITS: dict[type, int] = {t.Integer: 10, t.Bigint: 20}
+
+
+def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
+    """The exact name and the type of a field of a record."""
+    if owner.type is None:
+        return part.name, UNKNOWN
+    if not isinstance(owner.type, t.Record):
+        raise errors.NotARecord(part.name, print_type(owner.type))
+    field = owner.type.field(part.name)
+    if field is None:
+        names = [each.name for each in owner.type.fields]
+        match find(part.name, part.quoted, names):
+            case Found(exact):
+                field = owner.type.field(exact)
+            case Ambiguous(candidates):
+                raise errors.UnknownField(part.name, "the record", candidates)
+    if field is None:
+        raise errors.UnknownField(part.name, "the record", similar_names(part.name, names))
+    return field.name, _of_field(field, owner)
+
+
+def fields_of(owner: Typed, record: t.Record) -> list[tuple[str, Typed]]:
+    """The names and types of all fields of a record."""
+    return [(field.name, _of_field(field, owner)) for field in record.fields]
+
+
+def _of_field(field: t.Field, owner: Typed) -> Typed:
+    """A field of a record. It is nullable if the record is, because a NULL record has NULL fields."""
+    return Typed(field.type, field.nullable or owner.nullable, doc=field.doc)
 
 
 def is_numeric(type_: t.Type | None) -> bool:

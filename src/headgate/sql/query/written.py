@@ -7,13 +7,13 @@ was written, before the analysis rewrites the tree. `written_expressions` then f
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from headgate.errors import Span
-from headgate.sql.query.text import TYPE_MARK, Normalised
+from headgate.sql.query.text import SPARK, TYPE_MARK, Normalised
 from headgate.text.lexer import Token, TokenKind, tokenize
 
 LONGEST = 120  # characters of an expression that are kept
@@ -24,6 +24,8 @@ BUDGET = 300_000
 _WRITTEN = "written"
 # Nodes that compute nothing, so that no error of Spark is about them alone.
 _NAMES = (exp.Identifier, exp.Column, exp.Literal, exp.DataType, exp.TableAlias, exp.Star, exp.Var)
+# Nodes for which sqlglot knows where they were written.
+_WITH_POSITION = (exp.Identifier, exp.Anonymous, exp.Literal)
 # What may stand before the first name or literal of an expression and belongs to it. ANY is any word.
 ANY = ""
 _BEFORE: dict[type, tuple[tuple[str, ...], ...]] = {
@@ -59,18 +61,21 @@ class WrittenExpression:
     column: int | None = None
 
 
-def mark_written(tree: exp.Expr, normalised: Normalised) -> None:
-    """Note at every node the span of the names, literals, functions and types below it."""
-    spans: dict[int, Span] = {}
+def mark_written(nodes: Sequence[exp.Expr], normalised: Normalised) -> None:
+    """Note at every node but names the span of the names, literals, functions and types below it. In ``nodes`` a node comes
+    before those below it."""
+    spans: dict[int, tuple[int, int]] = {}
     # From the leaves up, so that the span of a node is complete when the node is visited.
-    for node in reversed(list(tree.walk(bfs=False))):
-        span = _around(spans.pop(id(node), None), _own_span(node, normalised))
+    for node in reversed(nodes):
+        span = spans.get(id(node))
+        if isinstance(node, _WITH_POSITION) and (own := _own_span(node, normalised)) is not None:
+            span = own if span is None else _joined(span, own)
         if span is not None:
-            node.meta[_WRITTEN] = span
-            if node.parent is not None:
-                above = _around(spans.get(id(node.parent)), span)
-                assert above is not None
-                spans[id(node.parent)] = above
+            if not isinstance(node, exp.Identifier):
+                node.meta[_WRITTEN] = Span(*span)
+            above = id(node.parent)
+            other = spans.get(above)
+            spans[above] = span if other is None else _joined(other, span)
 
 
 def pass_mark(before: exp.Expr, after: exp.Expr) -> None:
@@ -79,22 +84,24 @@ def pass_mark(before: exp.Expr, after: exp.Expr) -> None:
         after.meta.setdefault(_WRITTEN, before.meta[_WRITTEN])
 
 
-def _own_span(node: exp.Expr, normalised: Normalised) -> Span | None:
-    """Where a name, a function or a literal was written. sqlglot knows positions for these only. A mark that stands for a
-    type has the span of the type."""
-    if not isinstance(node, exp.Identifier | exp.Anonymous | exp.Literal) or "start" not in node.meta:
+def _own_span(node: exp.Expr, normalised: Normalised) -> tuple[int, int] | None:
+    """Where a name, a function or a literal was written. A mark that stands for a type has the span of the type."""
+    meta = node.meta
+    if "start" not in meta:
         return None
-    number = str(node.this).removeprefix(TYPE_MARK)
-    if isinstance(node, exp.Identifier) and number != node.this and number.isdigit():
-        return normalised.type_spans[int(number)]
-    return normalised.span(node.meta["start"], node.meta["end"] + 1)
+    if isinstance(node, exp.Identifier) and node.this.startswith(TYPE_MARK):
+        number = node.this.removeprefix(TYPE_MARK)
+        if number.isdigit():
+            type_span = normalised.type_spans[int(number)]
+            return type_span.start, type_span.end
+    start = normalised.original(meta["start"])
+    return start, max(start + 1, normalised.original(meta["end"] + 1))
 
 
-def _around(one: Span | None, other: Span | None) -> Span | None:
+def _joined(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     """The smallest span that contains both."""
-    if one is None or other is None:
-        return one or other
-    return Span(min(one.start, other.start), max(one.end, other.end))
+    (start, end), (other_start, other_end) = one, other
+    return start if start < other_start else other_start, end if end > other_end else other_end
 
 
 def written_expressions(tree: exp.Expr, sql: str, text: str, columns: int) -> tuple[WrittenExpression, ...]:
@@ -193,26 +200,30 @@ def _step(token: Token) -> int:
 
 def spark_text(node: exp.Expr) -> str:
     """A node in Spark's SQL. `${name}` is escaped, which Spark replaces by the value of a setting, even inside strings."""
-    return str(_copied(node).sql(dialect="spark", comments=False, copy=False)).replace("${", "\\u0024{")
+    return str(_copied(node).sql(dialect=SPARK, comments=False, copy=False)).replace("${", "\\u0024{")
 
 
 def _copied(tree: exp.Expr) -> exp.Expr:
     """A copy to print, which changes the nodes. It lacks what is noted at them: to copy that too took a fifth of an analysis."""
     root = tree.__class__()
     waiting = [(tree, root)]
+
+    def begin(node: exp.Expr, parent: exp.Expr, name: str, index: int | None = None) -> exp.Expr:
+        made = node.__class__()
+        made.parent, made.arg_key, made.index = parent, name, index
+        waiting.append((node, made))
+        return made
+
     while waiting:
         node, copy = waiting.pop()
         for name, value in node.args.items():
             if isinstance(value, exp.Expr):
-                waiting.append((value, value.__class__()))
-                copy.set(name, waiting[-1][1])
+                copy.args[name] = begin(value, copy, name)
             elif isinstance(value, list):
-                copy.args[name] = []
-                for item in value:
-                    if isinstance(item, exp.Expr):
-                        waiting.append((item, item.__class__()))
-                        item = waiting[-1][1]
-                    copy.append(name, item)
+                copy.args[name] = [
+                    begin(each, copy, name, index) if isinstance(each, exp.Expr) else each
+                    for index, each in enumerate(value)
+                ]
             else:
                 copy.args[name] = value
     return root

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headgate.runtime.formats.given.spark_text import scalar_text
 from headgate.schema import types as t
-from headgate.schema.values import to_json
-
-_SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def delimited_writer(record: t.Record, delimiter: str) -> Callable[[Mapping[str, Any]], bytes]:
@@ -24,19 +22,8 @@ def _field(value: Any, type_: t.Type, delimiter: str) -> str:
     """The text of a value. Null is nothing at all, and an empty text two quotes."""
     if value is None:
         return ""
-    text = _text(value, type_)
+    text = scalar_text(value, type_)
     if text and not {'"', "\r", "\n", delimiter} & set(text):
         return text
     escaped = text.replace('"', '""')
     return f'"{escaped}"'
-
-
-def _text(value: Any, type_: t.Type) -> str:
-    match type_:
-        case t.Boolean():
-            return "true" if value else "false"
-        case t.Real() | t.Double():
-            text = repr(float(value))
-            return _SPECIAL.get(text, text)
-        case _:
-            return str(to_json(value, type_))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import jsonschema_rs
 
 from headgate.runtime.formats.given import values as v
+from headgate.runtime.formats.given.spark_text import json_value, print_json
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.formats.json_validation import validator
 from headgate.schema import types as t
 from headgate.schema.formats.jsonschema.read import logical_titles
 from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.values import CONNECT_MICROSECONDS, dumps, to_json
+from headgate.schema.values import CONNECT_MICROSECONDS
 from headgate.schema.written import WrittenSchema
 
 Make: TypeAlias = Callable[[Any], Any]
@@ -42,7 +42,7 @@ class JsonSchemaWriter:
         if self._validator is None:
             raise Unwritable(ROOT, v.NO_VALIDATOR)
         document = None if value is None else self._make(value)
-        text = dumps(document)
+        text = print_json(document)
         wrong = next(iter(self._validator.iter_errors(json.loads(text))), None)
         if wrong is not None:
             raise Unwritable(_path(wrong.instance_path), f"the schema refuses it by {wrong.kind.name}")
@@ -210,27 +210,10 @@ def _path(parts: list[str | int]) -> str:
 
 def _scalar(type_: t.Type, path: str, titles: Mapping[str, str]) -> Make:
     match type_:
-        case t.Real() | t.Double():
-            return lambda value: _finite(value, path)
         case t.Uuid():
             return lambda value: str(v.as_uuid(value, path))
-        case t.Json():
-            return lambda value: _json(value, path)
         case _ if isinstance(type_, _TIMES) and titles.get(path) in CONNECT_MICROSECONDS:
             step = CONNECT_MICROSECONDS[titles[path]]
             return lambda value: v.in_steps(value, type_, step, path)
         case _:
-            return lambda value: to_json(value, type_)
-
-
-def _finite(value: Any, path: str) -> Any:
-    if not math.isfinite(value):
-        raise Unwritable(path, v.NOT_FINITE)
-    return value
-
-
-def _json(value: str, path: str) -> Any:
-    try:
-        return to_json(value, t.Json())
-    except ValueError:
-        raise Unwritable(path, v.NOT_JSON) from None
+            return lambda value: json_value(value, type_, path)

@@ -15,6 +15,7 @@ from headgate.registry.wire import encode_message_indexes
 from headgate.runtime.formats.given import values as v
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.formats.protobuf_files import linked
+from headgate.runtime.formats.protobuf_writer import NOT_A_VALUE, is_no_value
 from headgate.schema import types as t
 from headgate.schema.formats.protobuf.names import columns_of
 from headgate.schema.formats.protobuf.read import find_message, message_indexes
@@ -210,6 +211,8 @@ def _confluent_decimal(made: Any, number: int, precision: int, scale: int) -> No
 
 
 def _json(made: Any, text: str, path: str) -> None:
+    if is_no_value(text):
+        raise Unwritable(path, NOT_A_VALUE)
     made.SetInParent()
     try:
         ParseDict(json.loads(text), made)

@@ -14,11 +14,12 @@ from headgate.runtime.formats.given.avro import AvroWriter
 from headgate.runtime.formats.given.delimited import delimited_writer
 from headgate.runtime.formats.given.json_schema import JsonSchemaWriter
 from headgate.runtime.formats.given.protobuf import ProtobufWriter
+from headgate.runtime.formats.given.spark_text import json_value, print_json
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.formats.protobuf_files import compiled
 from headgate.schema import types as t
 from headgate.schema.names import ROOT, field_path
-from headgate.schema.values import dumps, to_json
+from headgate.schema.values import to_json
 
 _PACKED = {t.Integer: ">i", t.Bigint: ">q", t.Double: ">d"}
 
@@ -31,7 +32,7 @@ class BodyWriter(Protocol):
 
 def row_writer(side: RecordEncoding) -> Callable[[Mapping[str, Any]], bytes]:
     """From a row, which has every column of the side, to the bytes of the side. Raises Unwritable."""
-    write = _body(side)
+    write = side_body(side)
     name = side.columns[0] if side.columns else ""
     body: Callable[[Mapping[str, Any]], bytes] = (lambda row: write(row[name])) if side.whole else write
     if side.schema is None:
@@ -56,13 +57,14 @@ def protobuf_writer(descriptors: bytes, record: t.Record, message: str | None) -
     return ProtobufWriter(descriptors, record, message)
 
 
-def _body(side: RecordEncoding) -> Callable[[Any], bytes]:
+def side_body(side: RecordEncoding) -> Callable[[Any], bytes]:
+    """From a row, or from the one value of a side that is whole, to the body of the side. Raises Unwritable."""
     match side.encoding:
         case "AVRO" | "JSON SCHEMA" | "PROTOBUF":
             return body_writer(side).encode
         case "JSON":
             type_ = side.record.fields[0].type if side.whole else side.record
-            return lambda value: dumps(to_json(value, type_)).encode()
+            return lambda value: print_json(json_value(value, type_)).encode()
         case "TEXT" | "BYTES" | "PRIMITIVE":
             return _single(side)
         case "DELIMITED":

@@ -8,7 +8,7 @@ grpcio-tools, the latter only when a text is compiled. The only I/O is protoc's 
 
 from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.formats.protobuf.protoc import read_files
-from headgate.schema.formats.protobuf.read import from_protobuf
+from headgate.schema.formats.protobuf.read import from_protobuf, message_in
 from headgate.schema.formats.protobuf.write import to_protobuf
 
-__all__ = ["from_protobuf", "print_proto", "read_files", "to_protobuf"]
+__all__ = ["from_protobuf", "message_in", "print_proto", "read_files", "to_protobuf"]

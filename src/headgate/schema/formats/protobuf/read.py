@@ -312,6 +312,14 @@ def find_message(file: FileDescriptor, name: str | None) -> Descriptor:
     return found
 
 
+def message_in(files: Sequence[pb.FileDescriptorProto], name: str) -> str | None:
+    """The full name of a message of the first file; None if it is in none, or in one that this file imports."""
+    try:
+        return find_message(link(files), name).full_name
+    except UnknownMessage:
+        return None
+
+
 def message_indexes(message: Descriptor) -> tuple[int, ...]:
     """The path of a message type in its file, which a registry's frame holds."""
     outer = message.containing_type
