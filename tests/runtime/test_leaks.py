@@ -48,8 +48,7 @@ class Held:
 
 
 def held(engine: EngineProcess) -> Held:
-    process = psutil.Process(engine.pid)
-    (spark,) = [child for child in process.children() if child.name() == "java"]
+    spark = _spark(engine)
     histogram = subprocess.run(
         [str(Path(spark.exe()).with_name("jcmd")), str(spark.pid), "GC.class_histogram"],
         capture_output=True, text=True, check=True,
@@ -57,10 +56,18 @@ def held(engine: EngineProcess) -> Held:
     rows = [line.split() for line in histogram.splitlines() if line[:1] == " " or line.startswith("Total")]
     instances = {row[3]: int(row[1]) for row in rows if len(row) > 3 and row[1].isdigit()}
     (total,) = [row for row in rows if row[0] == "Total"]
-    return Held(
-        process.num_threads(), spark.num_threads(), process.num_fds(), spark.num_fds(),
-        instances["org.apache.spark.sql.classic.SparkSession"], int(total[2]),
-    )  # fmt: skip
+    return Held(*_counted(engine), instances["org.apache.spark.sql.classic.SparkSession"], int(total[2]))
+
+
+def _spark(engine: EngineProcess) -> psutil.Process:
+    (spark,) = [child for child in psutil.Process(engine.pid).children() if child.name() == "java"]
+    return spark
+
+
+def _counted(engine: EngineProcess) -> tuple[int, int, int, int]:
+    """What the system counts: threads and files of the engine and of its Spark."""
+    process, spark = psutil.Process(engine.pid), _spark(engine)
+    return process.num_threads(), spark.num_threads(), process.num_fds(), spark.num_fds()
 
 
 def grew(before: Held, after: Held) -> dict[str, tuple[int, int]]:
@@ -93,7 +100,8 @@ def repeat(
     before = held(engine)
     for number in range(SETTLED, CYCLES):
         cycle(number)
-    # Spark closes Kafka clients that nobody uses after a minute.
+    # Spark closes Kafka clients that nobody uses after a minute. To look into the heap is dear, so that it is done only then.
+    eventually(lambda: not grew(before, Held(*_counted(engine), before.sessions, before.heap)), LONG)
     eventually(lambda: grew(before, held(engine)).keys() <= may_grow, LONG)
     return before, held(engine)
 
