@@ -48,7 +48,7 @@ from headgate.runtime.ports import (
     Target,
     Written,
 )
-from headgate.runtime.targets.errors import OutputTooLarge, ProgressLost
+from headgate.runtime.targets.errors import OutputIndivisible, OutputTooLarge, ProgressLost
 
 log = logging.getLogger(__name__)
 
@@ -400,7 +400,7 @@ class Task:
             error = self._located(session, error, raised)
         known = own_error(error, f'"{self.name}"')
         if isinstance(known, OutputTooLarge) and self._is_indivisible():
-            known = known.indivisible()
+            known = OutputIndivisible(known.sink)
         # A batch that is too large for Spark's memory ends Spark, so that counts against it.
         if known.retryable and not isinstance(known, SparkGone | OutputTooLarge):
             self._uncount_attempt()

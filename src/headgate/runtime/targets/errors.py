@@ -79,10 +79,6 @@ class OutputTooLarge(RunError, code="RUN-0146"):
     MESSAGE = 'a batch of sink "{sink}" has too many rows to write in one transaction'
     HINT = "The sink tries smaller batches by itself. If this repeats, the view makes very much of a single record."
 
-    def indivisible(self) -> OutputIndivisible:
-        """The error of a batch that cannot be smaller."""
-        return OutputIndivisible(self.sink)
-
 
 class RecordTimeRefused(RunError, code="RUN-0147"):
     """The broker does not take the time of a record: it is further from the present than the settings of the topic allow."""
