@@ -103,7 +103,7 @@ class Source:
 
     def gain(self, random: Random) -> None:
         """A new field, or a wider number. Rows from before have the default."""
-        wide = [each for each in self.fields if each["type"] in WIDER]
+        wide = [each for each in self.fields if str(each["type"]) in WIDER]
         if wide and random.random() < 0.5:
             chosen = random.choice(wide)
             chosen["type"] = WIDER[str(chosen["type"])]

@@ -88,6 +88,23 @@ def test_stored_rows_get_the_columns_that_the_view_has_now(
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
+def test_a_view_whose_rows_only_come_is_known_as_it_was_before_its_snapshot(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    store = ViewStore(str(tmp_path), OLD, TASK, grows=True)
+    store.create(session)
+    put(store, session, 1, "SELECT 1 AS id, 'a' AS `odd (name)`, 1 AS `hg:weight` FROM range(2)")
+    put(store, session, 2, "SELECT * FROM VALUES (1, 'a', 1), (2, 'b', 1) AS t(id, `odd (name)`, `hg:weight`)")
+    compact(store, session)
+    pinned = pin(store, session)
+    before = store.shown(session, pinned, 1)
+    assert sorted(map(tuple, before.collect())) == [(1, "a"), (1, "a")]
+    assert sorted(map(tuple, store.rows(session, pinned, 1).collect())) == [(1, "a", 2)]
+    assert shown(store, session) == [(1, "a"), (1, "a"), (1, "a"), (2, "b")]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_a_reader_that_is_paused_for_long_finds_one_change_in_the_place_of_many(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -238,24 +238,24 @@ class ViewStore:
     def signed_rows(
         self, session: SparkSession, pinned: Pinned, number: int | None = None, kept: Column | None = None
     ) -> DataFrame:
-        """The same with rows that came and went, which cancel. ``kept`` chooses buckets of the snapshot."""
+        """The same with rows that came and went, which cancel; if rows only come, all are there. ``kept`` chooses buckets of the
+        snapshot."""
         until = pinned.head.number if number is None else number
         snapshot = pinned.snapshot
         begin = 0 if snapshot is None else snapshot.number
         first, last = min(begin, until), max(begin, until)
-        changes = self._log_rows(session, pinned.head, first, last)
+        changes = self.changes(session, pinned.head, first, last)
         if until < begin:
             changes = changes.withColumn(WEIGHT, -F.col(WEIGHT))
         if snapshot is None:
             return changes
         folded = _at(session, snapshot.table, snapshot.version)
-        return self._read(folded if kept is None else folded.where(kept)).unionAll(changes)
+        rows = self._read(folded if kept is None else folded.where(kept)).unionAll(changes)
+        # A snapshot that is newer has rows which came later.
+        return self._each_once(rows) if self.grows and until < begin else rows
 
     def changes(self, session: SparkSession, head: Head, after: int, until: int) -> DataFrame:
         """The signed rows of the batches behind ``after`` up to ``until``. Some may cancel."""
-        return self._log_rows(session, head, after, until)
-
-    def _log_rows(self, session: SparkSession, head: Head, after: int, until: int) -> DataFrame:
         recent = self._recent.between(self.folder, after, until)
         if recent is not None:
             return self._read(frame_of(session, recent))
@@ -300,8 +300,9 @@ class ViewStore:
 
     def consolidated(self, rows: DataFrame) -> DataFrame:
         """Each row once, with the sum of its weights. Where rows only come, nothing can cancel, so they stay as they are."""
-        if self.grows:
-            return rows
+        return rows if self.grows else self._each_once(rows)
+
+    def _each_once(self, rows: DataFrame) -> DataFrame:
         return rows.groupBy(*self._names).agg(F.sum(WEIGHT).alias(WEIGHT)).where(F.col(WEIGHT) != 0)
 
     def visible(self, stored: DataFrame) -> DataFrame:
@@ -321,8 +322,8 @@ class ViewStore:
 
     def nothing(self, session: SparkSession) -> DataFrame:
         """No rows, with the columns that the view shows."""
-        columns = [column for column in self.columns if not column.hidden]
-        return session.createDataFrame([], ", ".join(f"{spark_identifier(c.name)} {c.type}" for c in columns))
+        listed = ", ".join(f"{spark_identifier(c.name)} {c.type}" for c in self.columns if not c.hidden)
+        return session.createDataFrame([], listed)
 
     # compaction
 
