@@ -238,8 +238,7 @@ class ViewStore:
     def signed_rows(
         self, session: SparkSession, pinned: Pinned, number: int | None = None, kept: Column | None = None
     ) -> DataFrame:
-        """The same with rows that came and went, which cancel; if rows only come, all are there. ``kept`` chooses buckets of the
-        snapshot."""
+        """The same with rows that came and went, which cancel. ``kept`` chooses buckets of the snapshot."""
         until = pinned.head.number if number is None else number
         snapshot = pinned.snapshot
         begin = 0 if snapshot is None else snapshot.number
