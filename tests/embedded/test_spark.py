@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,21 @@ def test_an_archive_belongs_to_one_build_of_java(cache: Path, java: Path) -> Non
     assert spark.find_archive(java) == archive
     java.unlink()
     java.symlink_to("/bin/sh")
+    assert spark.find_archive(java) is None
+
+
+@pytest.mark.unit
+def test_an_archive_belongs_to_the_spark_that_is_installed(
+    cache: Path, java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java compares the times of the jars, which are others when Spark is installed again in the same folder."""
+    jar = tmp_path / "pyspark" / "jars" / "spark-core.jar"
+    jar.parent.mkdir(parents=True)
+    jar.touch()
+    monkeypatch.setattr(spark, "package_folder", lambda _: tmp_path / "pyspark")
+    archive = put_archive(java)
+    assert spark.find_archive(java) == archive
+    os.utime(jar, (1, 1))
     assert spark.find_archive(java) is None
 
 

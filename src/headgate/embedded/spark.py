@@ -126,10 +126,12 @@ def _archive_folder() -> Path:
 
 
 def _fingerprint(java: Path) -> str:
-    """Of what an archive is made from: the build of Java, known by its file, Spark's version, the jars, and what is run."""
+    """Of what an archive is made from: the build of Java, known by its file, Spark's version, the jars, and what is run. Java
+    refuses an archive if a jar of its class path has another time, as after Spark was installed again in the same place."""
     binary = java.resolve()
     jars = " ".join(jar.sha256 for jar in jar_set("spark"))
-    parts = (str(binary), str(binary.stat().st_mtime_ns), version("pyspark"), jars, RUN)
+    installed = max(jar.stat().st_mtime_ns for jar in (package_folder("pyspark") / "jars").glob("*.jar"))
+    parts = (str(binary), str(binary.stat().st_mtime_ns), version("pyspark"), str(installed), jars, RUN)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
