@@ -45,6 +45,7 @@ from tests.runtime.views.compacting import compact
 
 EXAMPLES = int(os.environ.get("HEADGATE_EXAMPLES", "1"))
 WORLDS, BATCHES, VIEWS = (1 if EXAMPLES == 1 else 4 * EXAMPLES), 4, 5
+FOUND = 566192757  # a world in which a self-join counted rows twice; the short round tries it, and a long one tries new worlds
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1200 * EXAMPLES)]
 
@@ -289,7 +290,7 @@ def check(seed: int, session: SparkSession, folder: Path) -> Counter[str]:
 def test_a_view_equals_its_query_while_schemas_change(session: SparkSession, tmp_path: Path) -> None:
     for name, value in SMALL_SETTINGS.items():
         session.conf.set(name, value)
-    start = Random().randrange(1 << 30)
+    start = FOUND if EXAMPLES == 1 else Random().randrange(1 << 30)
     found: Counter[str] = Counter()
     for number in range(WORLDS):
         found += check(start + number, session, tmp_path / str(number))
