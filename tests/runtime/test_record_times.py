@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.plan.definitions import PRESENT, RecordEncoding, RecordTime, SinkDefinition
+from headgate.runtime.errors import SparkGone
 from headgate.runtime.formats.given.values import Unwritable
 from headgate.runtime.ports import Append, Upsert
 from headgate.runtime.record_times import NO_TIME, NULL, TOO_EARLY, SparkTimes, times_of
@@ -16,8 +17,6 @@ from headgate.runtime.sink_records import SinkRecords
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.schema import types as t
 from headgate.schema.render import spark_ddl
-
-pytestmark = pytest.mark.spark
 
 ISO = "yyyy-MM-dd'T'HH:mm:ss[.SSS]XXX"
 MOMENT = dt.datetime(2026, 11, 15, 12, 30, 0, 123456)
@@ -55,6 +54,7 @@ def records(time: RecordTime) -> SinkRecords:
     return SinkRecords(SinkDefinition("s", 1, "t", 1, value, None, "NONE", time=time))
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("time", "value", "expected"), CASES)
 def test_a_task_and_insert_take_the_same_time_and_refuse_for_the_same_reason(
     session: SparkSession, time: RecordTime, value: object, expected: int | str
@@ -78,6 +78,7 @@ def by_insert(value: object, time: RecordTime, read: SparkTimes) -> int | str:
     return found
 
 
+@pytest.mark.spark
 def test_texts_are_read_in_the_order_of_the_rows(session: SparkSession) -> None:
     texts = [f"{1971 + number % 3000:04}" for number in range(2500)]
     found = SparkTimes(lambda: session)(texts, "yyyy")
@@ -86,6 +87,7 @@ def test_texts_are_read_in_the_order_of_the_rows(session: SparkSession) -> None:
     ]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("pattern", "is_one"),
     [("yyyy-MM-dd HH:mm:ss", True), (ISO, True), ("HH", True), ("yyyy-MM-dd hello", False), ("'", False), ("e", False),
@@ -106,6 +108,7 @@ def keyed(time: RecordTime, session: SparkSession) -> tuple[Atomic, Any]:
     return Atomic(sink, None), session.createDataFrame([(1, 10), (2, 0)], "k bigint, v bigint")  # type: ignore[arg-type]
 
 
+@pytest.mark.spark
 def test_rows_without_a_time_are_left_out_and_their_keys_are_not_deleted(session: SparkSession) -> None:
     target, rows = keyed(RecordTime("v", t.Bigint()), session)
     changed = session.createDataFrame([(1,), (2,), (3,)], "k bigint")
@@ -118,6 +121,7 @@ def test_rows_without_a_time_are_left_out_and_their_keys_are_not_deleted(session
     assert [(row["value"], row["timestamp"]) for row in made] == [(b'{"v":10}', 10), (None, None)]
 
 
+@pytest.mark.spark
 def test_a_deletion_has_the_time_of_its_key(session: SparkSession) -> None:
     target, rows = keyed(RecordTime("k", t.Bigint()), session)
     changed = session.createDataFrame([(1,), (3,), (0,)], "k bigint")
@@ -125,8 +129,22 @@ def test_a_deletion_has_the_time_of_its_key(session: SparkSession) -> None:
     assert [(row["value"], row["timestamp"]) for row in made] == [(b'{"v":10}', 1), (None, 3)]
 
 
+@pytest.mark.spark
 def test_rows_that_only_come_have_their_times(session: SparkSession) -> None:
     made = Atomic(records(RecordTime("c", t.Bigint())).sink, None).records(  # type: ignore[arg-type]
         Append(session.createDataFrame([(5,)], "c bigint")), 1
     )
     assert [row["timestamp"] for row in made.collect()] == [5]
+
+
+@pytest.mark.unit
+def test_whoever_asks_for_times_waits_for_spark_first() -> None:
+    """Columns cannot be made before Spark runs, as when the first statement of an engine asks."""
+
+    def starting() -> SparkSession:
+        raise SparkGone("it starts")
+
+    with pytest.raises(SparkGone):
+        SparkTimes(starting).is_pattern("yyyy")
+    with pytest.raises(SparkGone):
+        SparkTimes(starting)(["2026"], "yyyy")

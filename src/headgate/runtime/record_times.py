@@ -107,12 +107,13 @@ class SparkTimes:
             raise translated(error) from error
 
     def _read(self, texts: Sequence[str], format_: str) -> Sequence[int | None]:
+        session = self._session()  # first: without a Spark that runs there are no columns
         found: list[int | None] = []
         time = RecordTime("", t.Text(), format_)
         for start in range(0, len(texts), 1000):
             given = F.array(*[F.lit(text) for text in texts[start : start + 1000]])
             read = F.transform(given, lambda text: milliseconds(text, time))
-            (row,) = self._session().sql("VALUES (1)").select(read).collect()
+            (row,) = session.sql("VALUES (1)").select(read).collect()
             found += row[0]
         return found
 
